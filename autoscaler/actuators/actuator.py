@@ -1,0 +1,34 @@
+"""The port through which a replica count is written, and what can come of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from autoscaler.observers.workload import ScaleTarget
+from policies.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Actuated:
+    """The count was written (or, in a dry run, would have been); `reason` tells which."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActuationFailed:
+    """The count was not written. `retry_after_seconds` is what the API server asked for, if it did."""
+
+    reason: Reason
+    message: str
+    retry_after_seconds: float | None = None
+
+
+class ReplicaActuator(Protocol):
+    """Writes one target's count. Called only when the count differs from the one observed; at most once a tick."""
+
+    def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
+        """Writes `to_replicas` unless the target has changed since it was observed."""
+        ...

@@ -1,0 +1,1 @@
+"""The custom resources, defined once in Python and generated to CRDs."""

@@ -1,0 +1,1 @@
+"""Ports and adapters for what comes in: workloads and metrics."""

@@ -1,0 +1,69 @@
+"""The port through which a pool's replicas are seen, and what is seen of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from autoscaler.api.inference_scaler import InferenceScaler
+from policies.observation import ReplicaCounts
+from policies.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class LivePod:
+    """A pod of the target that exists and is not terminating. Several pods may make up one replica."""
+
+    name: str
+    replica: str
+    is_ready: bool
+    ready_since_seconds: float | None  # unix time of the last change of its Ready condition
+
+
+@dataclass(frozen=True, slots=True)
+class CompetingWriter:
+    """Somebody else who steers the same target: reason says which kind, `who` names it for a person."""
+
+    reason: Reason
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleTarget:
+    """Where the count is written. `path` is the URL path of the target's scale subresource on the API server."""
+
+    namespace: str
+    kind: str
+    name: str
+    path: str
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What the API server says of one pool. `cache_age_seconds` is the age of the oldest watch it was read from."""
+
+    target: ScaleTarget
+    replicas: ReplicaCounts
+    pods: tuple[LivePod, ...]
+    competing_writers: tuple[CompetingWriter, ...] = ()
+    is_paused: bool = False  # the target's own rollout is paused
+    is_rolling_out: bool = False
+    cache_age_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadUnavailable:
+    """Why nothing is known of the target: not found, no /scale, not yet synced, stale cache."""
+
+    reason: Reason
+    message: str
+
+
+class WorkloadObserver(Protocol):
+    """Sees the replicas behind an InferenceScaler. Reads caches only; never blocks on the network."""
+
+    def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
+        """The pool's workload now, or why it cannot be seen."""
+        ...

@@ -1,0 +1,1 @@
+"""The plant: a simulated fleet that stands in for cluster and Prometheus, never for the decision."""

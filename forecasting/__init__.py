@@ -1,0 +1,1 @@
+"""Numbers in, quantiles of future load out; knows nothing of Kubernetes or of replicas."""

@@ -1,0 +1,69 @@
+"""The closed list of machine-readable reasons: one word for the log, the Event, the condition and the metric label."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a number is what it is. Words are the HorizontalPodAutoscaler's wherever it has one."""
+
+    # Votes: which rule asked for the count.
+    TOKENS_IN_FLIGHT = "TokensInFlight"
+    TOKEN_RATE = "TokenRate"
+    KV_CACHE = "KVCache"
+    WAITING_REQUESTS = "WaitingRequests"
+    PENDING_REQUESTS = "PendingRequests"
+    CUSTOM = "Custom"
+    SCHEDULE = "Schedule"
+    NO_VOTES = "NoVotes"  # nobody had an opinion
+    SIGNAL_ABSENT = "SignalAbsent"  # the engine does not expose what the vote needs
+    SIGNAL_UNKNOWN = "SignalUnknown"  # it should be there and is not
+
+    # Limits: what became of it.
+    WITHIN_TOLERANCE = "WithinTolerance"
+    READY_FOR_NEW_SCALE = "ReadyForNewScale"  # recommended size matches current size
+    SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
+    SCALE_UP_STABILIZED = "ScaleUpStabilized"
+    SCALE_UP_LIMIT = "ScaleUpLimit"
+    SCALE_DOWN_LIMIT = "ScaleDownLimit"
+    TOO_MANY_REPLICAS = "TooManyReplicas"
+    TOO_FEW_REPLICAS = "TooFewReplicas"
+    DESIRED_WITHIN_RANGE = "DesiredWithinRange"
+    SCALE_UP_ONLY = "ScaleUpOnly"
+
+    # Missing data.
+    METRICS_UNAVAILABLE = "MetricsUnavailable"
+    LOW_COVERAGE = "LowCoverage"
+    FALLBACK = "Fallback"
+    RECOVERING = "Recovering"  # readings are good again, but fewer than three in a row
+    HISTORY_INCOMPLETE = "HistoryIncomplete"  # a restart: the scale-down window has not been seen yet
+
+    # Observation.
+    PROMETHEUS_UNREACHABLE = "PrometheusUnreachable"
+    PROMETHEUS_TIMEOUT = "PrometheusTimeout"
+    PROMETHEUS_REJECTED = "PrometheusRejected"
+    PROMETHEUS_BAD_ANSWER = "PrometheusBadAnswer"
+    PROMETHEUS_PARTIAL = "PrometheusPartial"
+    STALE_CACHE = "StaleCache"  # the watch of the API server has not been heard of for too long
+    TARGET_NOT_FOUND = "TargetNotFound"
+    TARGET_NOT_SCALABLE = "TargetNotScalable"
+    FAILED_GET_SCALE = "FailedGetScale"
+    SCALING_DISABLED = "ScalingDisabled"  # the target stands at zero and nothing says that we put it there
+
+    # Actuation.
+    SUCCEEDED_RESCALE = "SucceededRescale"
+    DRY_RUN = "DryRun"
+    FAILED_UPDATE_SCALE = "FailedUpdateScale"
+    CONFLICT = "Conflict"
+    THROTTLED = "Throttled"
+    FORBIDDEN = "Forbidden"
+    NOT_LEADER = "NotLeader"
+    COMPETING_AUTOSCALER = "CompetingAutoscaler"  # an HPA or a ScaledObject steers the target
+    COMPETING_WRITER = "CompetingWriter"  # another field manager has just changed the count
+    COMPETING_SCALER = "CompetingScaler"  # an older InferenceScaler has the same target
+
+    # Acceptance of a spec.
+    SPEC_ACCEPTED = "SpecAccepted"
+    SPEC_INVALID = "SpecInvalid"
+    INTERNAL_ERROR = "InternalError"
