@@ -57,7 +57,6 @@ class PrometheusServer:
                 "prometheus",
                 f"--config.file={self._configuration_path}",
                 f"--storage.tsdb.path={self.directory / 'data'}",
-                "--storage.tsdb.no-lockfile",
                 f"--web.listen-address=127.0.0.1:{self.port}",
                 "--web.enable-lifecycle",
                 "--log.level=warn",
