@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from enum import StrEnum
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from policies.constraints.behavior import ScalingBehavior
 from policies.constraints.missing_data import MissingDataParameters
@@ -34,25 +37,81 @@ class SignalParameters(ParameterModel):
     kv_cache: KVCacheParameters | None = None
     waiting_requests: WaitingRequestsParameters | None = None
     pending_requests: PendingRequestsParameters | None = None
-    custom: tuple[CustomParameters, ...] = Field(default=(), max_length=8)
+    custom: tuple[CustomParameters, ...] = Field(default=(), max_length=8, description="Votes of the user's own.")
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        for name in _repeated(custom.name for custom in self.custom):
+            raise ValueError(f"signals.custom has {name!r} more than once; each name is one vote")
+        return self
 
 
 class ColdStartParameters(ParameterModel):
     """How long a replica takes from being asked for until it is Ready."""
 
     prior_seconds: int = Field(
-        default=300, ge=1, le=7200, description="Cold start in seconds until it has been measured."
+        default=300,
+        ge=1,
+        le=7200,
+        description=(
+            "Cold start in seconds until it has been measured. Default 300: a large model on a node that is there. "
+            "Nothing is scaled down on less than this much of history."
+        ),
     )
 
 
 class ScalingParameters(ParameterModel):
     """The part of an InferenceScaler's spec that `decide` reads."""
 
-    mode: Mode = Mode.DRY_RUN
-    min_replicas: int = Field(default=1, ge=0, le=100_000)
-    max_replicas: int = Field(ge=1, le=100_000)
+    mode: Mode = Field(default=Mode.DRY_RUN, description="DryRun (default) decides and writes nothing.")
+    min_replicas: int = Field(default=1, ge=0, le=100_000, description="Fewest replicas. 0 lets an idle pool sleep.")
+    max_replicas: int = Field(ge=1, le=100_000, description="Most replicas, whatever asks for more.")
     signals: SignalParameters = SignalParameters()
     behavior: ScalingBehavior = ScalingBehavior()
-    schedules: tuple[ScheduleWindow, ...] = Field(default=(), max_length=32)
+    schedules: tuple[ScheduleWindow, ...] = Field(
+        default=(), max_length=32, description="Recurring windows with bounds of their own."
+    )
     missing_data: MissingDataParameters = MissingDataParameters()
     cold_start: ColdStartParameters = ColdStartParameters()
+
+    @model_validator(mode="after")
+    def _check_bounds(self) -> Self:
+        if self.min_replicas > self.max_replicas:
+            raise ValueError(f"minReplicas {self.min_replicas} is above maxReplicas {self.max_replicas}")
+        fallback = self.missing_data.fallback
+        if fallback is not None and fallback.replicas > self.max_replicas:
+            raise ValueError(
+                f"missingData.fallback.replicas {fallback.replicas} is above maxReplicas {self.max_replicas}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_schedules(self) -> Self:
+        for name in _repeated(window.name for window in self.schedules):
+            raise ValueError(f"schedules has {name!r} more than once; each name is one window")
+        for window in self.schedules:
+            if window.min_replicas is not None and window.min_replicas > self.max_replicas:
+                raise ValueError(
+                    f"schedule {window.name!r}: minReplicas {window.min_replicas} is above the policy's maxReplicas "
+                    f"{self.max_replicas}"
+                )
+            if window.max_replicas is not None and window.max_replicas < self.min_replicas:
+                raise ValueError(
+                    f"schedule {window.name!r}: maxReplicas {window.max_replicas} is below the policy's minReplicas "
+                    f"{self.min_replicas}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _check_wake_up(self) -> Self:
+        can_wake = self.signals.pending_requests is not None or self.signals.custom or self.schedules
+        if self.min_replicas == 0 and not can_wake:
+            raise ValueError(
+                "minReplicas 0 needs something that can be seen without replicas to wake the pool: "
+                "signals.pendingRequests, signals.custom or schedules"
+            )
+        return self
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]

@@ -1,4 +1,4 @@
-"""Which quantities steer a pool, and what may be known of each: a value, nothing because the engine has none, or nothing yet."""
+"""Which quantities steer a pool, and what may be known of each: a value, nothing ever (absent), or nothing yet."""
 
 from __future__ import annotations
 
