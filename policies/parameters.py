@@ -29,6 +29,10 @@ class Mode(StrEnum):
     SCALE = "Scale"
 
 
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
 class SignalParameters(ParameterModel):
     """The votes a pool uses; a block that is left out does not vote."""
 
@@ -111,7 +115,3 @@ class ScalingParameters(ParameterModel):
                 "signals.pendingRequests, signals.custom or schedules"
             )
         return self
-
-
-def _repeated(names: Iterable[str]) -> list[str]:
-    return [name for name, count in Counter(names).items() if count > 1]
