@@ -108,7 +108,7 @@ def build(program: Program) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}")
     subprocess.run(
-        ["go", "build", "-trimpath", f"-ldflags={program.link_flags}", "-o", str(unfinished)] + [program.package],
+        ["go", "build", "-trimpath", f"-ldflags={program.link_flags}", "-o", str(unfinished), program.package],
         cwd=TOOLS_DIRECTORY / program.tool,
         env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=mod"},
         check=True,
