@@ -6,5 +6,5 @@ Read in this order: `controller/reconcile.py` (the eight steps), `wiring.py` (wh
 
 import os
 
-# OpenBLAS starts a thread per core otherwise, which makes small fits 8 to 75 times slower; must stand before numpy's import.
+# OpenBLAS starts a thread per core otherwise, which makes small fits 8 to 75 times slower. Before numpy's import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

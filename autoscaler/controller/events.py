@@ -1,0 +1,100 @@
+"""Which Kubernetes Events a tick is worth: a change of the count, or of the reason for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
+from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
+from policies.reasons import Reason
+
+NORMAL, WARNING = "Normal", "Warning"
+
+# A person should look at these; everything else is the normal course of things.
+WARNING_REASONS = frozenset(
+    {
+        Reason.METRICS_UNAVAILABLE,
+        Reason.LOW_COVERAGE,
+        Reason.FALLBACK,
+        Reason.FAILED_UPDATE_SCALE,
+        Reason.FORBIDDEN,
+        Reason.COMPETING_AUTOSCALER,
+        Reason.COMPETING_WRITER,
+        Reason.COMPETING_SCALER,
+        Reason.INTERNAL_ERROR,
+        Reason.SPEC_INVALID,
+        Reason.TARGET_NOT_FOUND,
+        Reason.TARGET_NOT_SCALABLE,
+        Reason.FAILED_GET_SCALE,
+        Reason.STALE_CACHE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolEvent:
+    """An Event on an InferenceScaler. `type` is Normal or Warning."""
+
+    scaler: InferenceScaler | InvalidInferenceScaler
+    type: str
+    reason: Reason
+    message: str
+
+
+class EventSink(Protocol):
+    """Sends Events, fewer than it is given where they come too fast; never waits on the network."""
+
+    def send(self, event: PoolEvent) -> None:
+        """Takes one Event."""
+        ...
+
+
+class EventReporter:
+    """A reporter that sends an Event where the count or the reason has changed since the last tick."""
+
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+        self._last: dict[tuple[str, str], tuple[int | None, Reason]] = {}
+
+    def report(self, reports: Sequence[PoolReport]) -> None:
+        """Compares with the tick before. The first sight of a pool is no change, unless it is worth a warning."""
+        seen: dict[tuple[str, str], tuple[int | None, Reason]] = {}
+        for report in reports:
+            event = event_of(report)
+            count = report.decision.desired_replicas if isinstance(report, Decided) else None
+            seen[report.scaler.key] = (count, event.reason)
+            before = self._last.get(report.scaler.key)
+            is_news = (
+                event.type == WARNING or _has_rescaled(report) if before is None else before != (count, event.reason)
+            )
+            if is_news:
+                self._sink.send(event)
+        self._last = seen
+
+
+def event_of(report: PoolReport) -> PoolEvent:
+    """The one Event that tells most about a report: what came of the write if anything did, else why the count."""
+    reason, message = _reason_and_message(report)
+    return PoolEvent(report.scaler, WARNING if reason in WARNING_REASONS else NORMAL, reason, message)
+
+
+def _reason_and_message(report: PoolReport) -> tuple[Reason, str]:
+    match report:
+        case Rejected(scaler=scaler):
+            return Reason.SPEC_INVALID, "; ".join(scaler.problems)
+        case Unobserved(unavailable=unavailable):
+            return unavailable.reason, unavailable.message
+        case Crashed(problem=problem):
+            return Reason.INTERNAL_ERROR, problem
+        case Decided(decision=decision, actuation=actuation):
+            if _has_rescaled(report):
+                return actuation.reason, f"{actuation.message}: {decision.message}"
+            if actuation.reason in WARNING_REASONS:
+                return actuation.reason, actuation.message
+            return decision.reason, decision.message
+
+
+def _has_rescaled(report: PoolReport) -> bool:
+    return isinstance(report, Decided) and report.actuation.reason is Reason.SUCCEEDED_RESCALE

@@ -1,0 +1,105 @@
+"""When the fleet is reconciled: one tick at a time, at a fixed interval, only while this process leads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobExecutionEvent
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from autoscaler.clock import Clock
+from autoscaler.controller.history_store import HistoryStore
+from autoscaler.controller.reconcile import Reconciler
+from autoscaler.controller.scaler_source import ScalerSource
+from autoscaler.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
+
+# The loop is taken for dead when no tick has ended for this many intervals (and at least this many seconds).
+DEAD_AFTER_INTERVALS = 5
+DEAD_AFTER_SECONDS = 60.0
+
+
+class ControlLoop:
+    """Ticks while it leads; a standby does nothing but keep its caches warm."""
+
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        source: ScalerSource,
+        histories: HistoryStore,
+        telemetry: Telemetry,
+        clock: Clock,
+        is_leader: Callable[[], bool],
+        is_synced: Callable[[], bool],
+        tick_seconds: float,
+    ) -> None:
+        self._reconciler = reconciler
+        self._source = source
+        self._histories = histories
+        self._telemetry = telemetry
+        self._clock = clock
+        self._is_leader = is_leader
+        self._is_synced = is_synced
+        self._tick_seconds = tick_seconds
+        self._led_before = False
+        self._last_tick_seconds = clock.monotonic_seconds()
+        # UTC, or tzlocal is asked; no grace time, or a late tick would be dropped.
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(1)},
+            job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
+        )
+        self._scheduler.add_listener(self._on_job_event, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES)
+
+    def start(self) -> None:
+        """Ticks now and then at every interval, in a thread of its own."""
+        self._scheduler.add_job(self.tick, "interval", seconds=self._tick_seconds, id="tick")
+        self._scheduler.start()
+        self._scheduler.modify_job("tick", next_run_time=_now(self._clock))
+
+    def stop(self) -> None:
+        """Waits for the tick that is under way and starts no other."""
+        self._scheduler.shutdown(wait=True)
+
+    def tick(self) -> None:
+        """One pass over all pools, or nothing on a standby or before the caches have been filled."""
+        started = self._clock.monotonic_seconds()
+        if not self._is_leader():
+            self._led_before = False
+            self._finish("standby", started)
+            return
+        if not self._is_synced():
+            self._finish("unsynced", started)
+            return
+        if not self._led_before:
+            # Somebody else may have decided meanwhile: what counts is what was saved, not what this process remembers.
+            self._histories.forget_all()
+            self._led_before = True
+        self._reconciler.reconcile_all(self._source.scalers(), self._clock.now_seconds())
+        self._finish("done", started)
+        self._telemetry.tick_seconds.observe(self._clock.monotonic_seconds() - started)
+
+    def is_alive(self) -> bool:
+        """False when no tick has ended for far longer than the interval: the process should be restarted."""
+        allowed = max(DEAD_AFTER_SECONDS, DEAD_AFTER_INTERVALS * self._tick_seconds)
+        return self._clock.monotonic_seconds() - self._last_tick_seconds < allowed
+
+    def _finish(self, outcome: str, started: float) -> None:
+        self._last_tick_seconds = self._clock.monotonic_seconds()
+        self._telemetry.ticks.labels(outcome).inc()
+
+    def _on_job_event(self, event: JobExecutionEvent) -> None:
+        if event.code == EVENT_JOB_MAX_INSTANCES:
+            self._telemetry.ticks.labels("missed").inc()
+            logger.warning("a tick took longer than its interval", extra={"tick_seconds": self._tick_seconds})
+            return
+        self._telemetry.ticks.labels("failed").inc()
+        logger.error("a tick failed", exc_info=event.exception)
+
+
+def _now(clock: Clock) -> datetime:
+    return datetime.fromtimestamp(clock.now_seconds(), UTC)
