@@ -43,9 +43,9 @@ class PrometheusSettings(BaseModel):
     headers: dict[str, str] = Field(default={}, description="Sent with each request, for example X-Scope-OrgID.")
     query_parameters: dict[str, str] = Field(default={}, description="Sent with each query: Thanos' dedup and others.")
     connect_timeout_seconds: float = Field(default=1.0, gt=0, le=60)
-    read_timeout_seconds: float = Field(default=5.0, gt=0, le=300)
+    read_timeout_seconds: float = Field(default=4.0, gt=0, le=300)
     round_seconds: float = Field(
-        default=6.0, gt=0, le=300, description="All queries of one tick are answered, or given up, within this time."
+        default=5.0, gt=0, le=300, description="All queries of one tick are answered, or given up, within this time."
     )
     maximum_answer_bytes: int = Field(default=64 * 1024 * 1024, ge=1024, description="After decompression.")
     threads: int = Field(default=8, ge=1, le=64)

@@ -1,0 +1,225 @@
+"""Which questions give the signals of all pools: one a signal, however many pools, pods and engines there are.
+
+A signal's query is a chain over all names it may have, `A or on (namespace, pod) B or ...`: for each pod the first
+name that it exposes counts. Each link is first reduced with `max` to the labels that tell real parts apart, which
+removes what is seen twice (twins of a highly available Prometheus, several scrape jobs, process ids), and the
+parts are then added up to one number a pod:
+
+    sum by (namespace, pod) (
+      max by (namespace, pod, engine) (vllm:num_requests_running{namespace=~"a|b"})
+      or on (namespace, pod) max by (namespace, pod, engine) (vllm_num_requests_running{namespace=~"a|b"}))
+
+Counters become rates before the `max`, so resets are seen per series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from autoscaler.engines import ENGINES
+from autoscaler.engines.engine_metrics import Metric, MetricKind
+from autoscaler.engines.kv_geometry import GEOMETRY_LABELS
+from autoscaler.prometheus.promql import one_of, quoted
+from autoscaler.prometheus.settings import QuerySettings
+from autoscaler.prometheus.source import Question
+from autoscaler.prometheus.workload_names import WORKLOAD_LABEL, with_workload
+from policies.signals import Signal
+
+PART_LABEL = "tokenscaler_part"
+
+
+class Part(StrEnum):
+    """What a row of a query with several parts is."""
+
+    PROMPT_TOKENS = "promptTokens"
+    PROMPTS = "prompts"
+    GENERATED_TOKENS = "generatedTokens"
+    GENERATIONS = "generations"
+    PREFIX_HITS = "prefixHits"
+    PREFIX_QUERIES = "prefixQueries"
+
+
+class Purpose(StrEnum):
+    """What a query is for. Values of `Signal` where it gives one."""
+
+    SAMPLE_TIME = "sampleTime"  # unix time of each pod's newest sample
+    RUNNING_REQUESTS = Signal.RUNNING_REQUESTS.value
+    WAITING_REQUESTS = Signal.WAITING_REQUESTS.value
+    KV_CACHE_USAGE = Signal.KV_CACHE_USAGE.value  # a row an engine of a pod
+    KV_CACHE_USED_TOKENS = Signal.KV_CACHE_USED_TOKENS.value
+    PROMPT_TOKENS = Signal.PROMPT_TOKENS.value
+    GENERATION_TOKENS = Signal.GENERATION_TOKENS.value
+    REQUESTS_FINISHED = Signal.REQUESTS_FINISHED.value
+    CACHE_CONFIG = Signal.CACHE_CONFIG.value  # a row an engine of a pod, the geometry in its labels
+    KV_CACHE_CAPACITY_TOKENS = Signal.KV_CACHE_CAPACITY_TOKENS.value
+    REQUEST_SIZES = "requestSizes"  # a row a workload and part
+    PREFIX_CACHE = "prefixCache"  # a row a workload and part
+    PREEMPTIONS = Signal.PREEMPTIONS.value
+    TIME_TO_FIRST_TOKEN = Signal.TIME_TO_FIRST_TOKEN.value  # a row a workload and bucket
+    INTER_TOKEN_LATENCY = Signal.INTER_TOKEN_LATENCY.value  # a row a workload and bucket
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """The questions for a set of engines and namespaces: those of every tick, and those of every minute."""
+
+    every_tick: Mapping[Purpose, Question]
+    slow: Mapping[Purpose, Question]  # in the order in which they matter
+
+
+# A link of a chain: turns one metric's name into an expression.
+_Link = Callable[[Metric], str]
+
+
+def plan_queries(engines: Iterable[str], namespaces: Iterable[str], settings: QuerySettings) -> QueryPlan:
+    """The plan for these engines (keys of ENGINES) and namespaces; nothing to ask where no engine exposes a signal."""
+    writer = _Writer(sorted(engines), one_of(settings.namespace_label, namespaces), settings)
+    every_tick = {
+        Purpose.SAMPLE_TIME: writer.sample_time(),
+        Purpose.RUNNING_REQUESTS: writer.by_pod(Signal.RUNNING_REQUESTS),
+        Purpose.WAITING_REQUESTS: writer.by_pod(Signal.WAITING_REQUESTS),
+        Purpose.KV_CACHE_USAGE: writer.by_engine(Signal.KV_CACHE_USAGE),
+        Purpose.KV_CACHE_USED_TOKENS: writer.by_pod(Signal.KV_CACHE_USED_TOKENS),
+        Purpose.PROMPT_TOKENS: writer.by_pod(Signal.PROMPT_TOKENS),
+        Purpose.GENERATION_TOKENS: writer.by_pod(Signal.GENERATION_TOKENS),
+        Purpose.REQUESTS_FINISHED: writer.by_pod(Signal.REQUESTS_FINISHED),
+    }
+    slow = {
+        Purpose.CACHE_CONFIG: writer.cache_config(),
+        Purpose.KV_CACHE_CAPACITY_TOKENS: writer.by_pod(Signal.KV_CACHE_CAPACITY_TOKENS),
+        Purpose.REQUEST_SIZES: writer.request_sizes(),
+        Purpose.PREFIX_CACHE: writer.prefix_cache(),
+        Purpose.PREEMPTIONS: writer.by_pod(Signal.PREEMPTIONS),
+        Purpose.TIME_TO_FIRST_TOKEN: writer.buckets(Signal.TIME_TO_FIRST_TOKEN),
+        Purpose.INTER_TOKEN_LATENCY: writer.buckets(Signal.INTER_TOKEN_LATENCY),
+    }
+    return QueryPlan(_questions(every_tick), _questions(slow))
+
+
+def _questions(queries: Mapping[Purpose, str]) -> dict[Purpose, Question]:
+    return {purpose: Question(purpose.value, promql) for purpose, promql in queries.items() if promql}
+
+
+class _Writer:
+    """Writes the queries; an empty text where none of the engines exposes what is asked for."""
+
+    def __init__(self, engines: list[str], namespace_matcher: str, settings: QuerySettings) -> None:
+        self._engines = [ENGINES[name] for name in engines]
+        self._namespace_matcher = namespace_matcher
+        self._settings = settings
+        self._pod = (settings.namespace_label, settings.pod_label)
+
+    def sample_time(self) -> str:
+        marks = [mark for engine in self._engines for mark in engine.page_marks]
+        return self._chain(marks, lambda mark: f"{self._max(mark)} (timestamp({self._selector(mark)}))", plain=True)
+
+    def by_pod(self, signal: Signal) -> str:
+        chain = self._chain(self._metrics(signal), self._number_of(signal))
+        return f"sum by ({', '.join(self._pod)}) ({chain})" if chain else ""
+
+    def by_engine(self, signal: Signal) -> str:
+        return self._chain(self._metrics(signal), self._number_of(signal))
+
+    def cache_config(self) -> str:
+        infos = [
+            metric
+            for engine in self._engines
+            if (source := engine.signals.get(Signal.CACHE_CONFIG)) is not None and source.kind is MetricKind.INFO
+            for metric in source.metrics
+        ]
+        return self._chain(infos, lambda info: f"{self._max(info, *GEOMETRY_LABELS)} ({self._selector(info)})")
+
+    def request_sizes(self) -> str:
+        prompts, generations = Signal.PROMPT_TOKENS_PER_REQUEST, Signal.GENERATION_TOKENS_PER_REQUEST
+        return self._by_workload(
+            {
+                Part.PROMPT_TOKENS: self._totals(prompts),
+                Part.PROMPTS: self._counts(prompts),
+                Part.GENERATED_TOKENS: self._totals(generations),
+                Part.GENERATIONS: self._counts(generations),
+            }
+        )
+
+    def prefix_cache(self) -> str:
+        return self._by_workload(
+            {
+                Part.PREFIX_HITS: self._metrics(Signal.PREFIX_CACHE_HITS),
+                Part.PREFIX_QUERIES: self._metrics(Signal.PREFIX_CACHE_QUERIES),
+            }
+        )
+
+    def buckets(self, signal: Signal) -> str:
+        window = self._settings.latency_window_seconds
+
+        def rate(histogram: Metric) -> str:
+            buckets = replace(histogram, name=f"{histogram.name}_bucket")
+            return f"{self._max(buckets, 'le')} (rate({self._selector(buckets)}[{window}s]))"
+
+        chain = self._chain(self._metrics(signal), rate)
+        return self._summed_by_workload(chain, "le") if chain else ""
+
+    def _metrics(self, signal: Signal) -> list[Metric]:
+        sources = [engine.signals[signal] for engine in self._engines if signal in engine.signals]
+        return [metric for source in sources for metric in source.metrics]
+
+    def _totals(self, signal: Signal) -> list[Metric]:
+        """The counters of the tokens: a histogram's sum, a ratio's upper part."""
+        return [
+            replace(metric, divided_by=None) if metric.divided_by else replace(metric, name=f"{metric.name}_sum")
+            for metric in self._metrics(signal)
+        ]
+
+    def _counts(self, signal: Signal) -> list[Metric]:
+        """The counters of the requests: a histogram's count, a ratio's lower part."""
+        return [metric.divided_by or replace(metric, name=f"{metric.name}_count") for metric in self._metrics(signal)]
+
+    def _number_of(self, signal: Signal) -> _Link:
+        kinds = {engine.signals[signal].kind for engine in self._engines if signal in engine.signals}
+        window = f"[{self._settings.rate_window_seconds}s]"
+
+        def gauge(metric: Metric) -> str:
+            return f"{self._max(metric)} ({self._selector(metric)})"
+
+        def rate(metric: Metric) -> str:
+            return f"{self._max(metric)} (rate({self._selector(metric)}{window}))"
+
+        return rate if kinds == {MetricKind.COUNTER} else gauge
+
+    def _by_workload(self, parts: Mapping[Part, list[Metric]]) -> str:
+        window = self._settings.request_window_seconds
+
+        def increase(counter: Metric) -> str:
+            return f"{self._max(counter)} (increase({self._selector(counter)}[{window}s]))"
+
+        queries = []
+        for part, counters in parts.items():
+            chain = self._chain(counters, increase)
+            if chain:
+                summed = self._summed_by_workload(chain)
+                queries.append(f'label_replace({summed}, {quoted(PART_LABEL)}, {quoted(part.value)}, "", "")')
+        return " or ".join(queries)
+
+    def _summed_by_workload(self, chain: str, *labels: str) -> str:
+        by = ", ".join((self._settings.namespace_label, WORKLOAD_LABEL, *labels))
+        return f"sum by ({by}) ({with_workload(chain, self._settings.pod_label)})"
+
+    def _chain(self, metrics: Iterable[Metric], link: _Link, *, plain: bool = False) -> str:
+        """`plain` takes one number a pod: the labels of its parts do not matter."""
+        expressions = []
+        for metric in metrics:
+            metric_here = replace(metric, summed_over=()) if plain else metric
+            expression = link(metric_here)
+            for sign, other in (("*", metric.times), ("/", metric.divided_by)):
+                if other is not None:
+                    expression = f"({expression} {sign} {link(other)})"
+            expressions.append(expression)
+        return f" or on ({', '.join(self._pod)}) ".join(dict.fromkeys(expressions))
+
+    def _max(self, metric: Metric, *labels: str) -> str:
+        return f"max by ({', '.join((*self._pod, *metric.summed_over, *labels))})"
+
+    def _selector(self, metric: Metric) -> str:
+        matchers = [f"{label}={quoted(value)}" for label, value in metric.where]
+        return f"{metric.name}{{{', '.join([self._namespace_matcher, *matchers])}}}"
