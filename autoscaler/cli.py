@@ -1,0 +1,180 @@
+"""The `tokenscaler` command. Exit codes: 0 fine, 1 what was checked is not right, 2 wrong usage or input."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(
+    name="tokenscaler",
+    help="A Kubernetes autoscaler for LLM inference fleets.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+doctor_app = typer.Typer(help="Read-only checks of what Tokenscaler would work on.", no_args_is_help=True)
+app.add_typer(doctor_app, name="doctor")
+
+
+class Output(StrEnum):
+    """Text for a person, JSON for a machine."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def main() -> None:
+    """Runs the command line."""
+    app()
+
+
+def refuse(message: str) -> NoReturn:
+    """Says on stderr what cannot be done, and exits with 2."""
+    typer.echo(f"tokenscaler: {message}", err=True)
+    raise typer.Exit(2)
+
+
+def _console() -> Console:
+    # A pipe has no width of its own; 200 columns keep a line a line for grep.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+
+
+@app.command()
+def run(
+    prometheus_url: Annotated[
+        str, typer.Option(envvar="TOKENSCALER_PROMETHEUS_URL", help="Base URL; a path prefix may follow.")
+    ],
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Else the pod's ServiceAccount, else the usual kubeconfig.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    namespace: Annotated[list[str] | None, typer.Option(help="Only these namespaces (repeatable).")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Folder of InferenceScaler YAML, where no CRD may be installed.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing, whatever the objects say.")] = False,
+    tick_seconds: Annotated[float, typer.Option(min=0.1, max=300, help="Seconds between decisions.")] = 15.0,
+    http_host: Annotated[str, typer.Option(help="Address of /healthz, /readyz, /metrics and the page.")] = "0.0.0.0",
+    http_port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free port.")] = 8080,
+    decisions: Annotated[
+        str | None, typer.Option(help="File for one JSON line a decision (rotated); - is stdout.")
+    ] = None,
+    lease_namespace: Annotated[str, typer.Option(envvar="TOKENSCALER_LEASE_NAMESPACE")] = "tokenscaler-system",
+    lease_name: Annotated[str, typer.Option()] = "tokenscaler",
+    identity: Annotated[
+        str | None,
+        typer.Option(envvar="TOKENSCALER_IDENTITY", help="Unique name of this process; default: the host's."),
+    ] = None,
+    prometheus_config: Annotated[
+        Path | None, typer.Option(help="YAML with authentication, TLS, headers and timeouts of the Prometheus client.")
+    ] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Run the controller.
+
+    Example: tokenscaler run --prometheus-url http://prometheus.monitoring:9090 --dry-run
+    """
+    from autoscaler.process_log import configure_process_log
+    from autoscaler.settings import ControllerSettings, LeaseSettings, read_prometheus_settings
+    from autoscaler.wiring import StartFailed, run_controller
+
+    if log_level not in {"debug", "info", "warning", "error"}:
+        refuse(f"--log-level {log_level}: debug, info, warning or error is wanted")
+    configure_process_log(log_level)
+    try:
+        prometheus, queries = read_prometheus_settings(prometheus_url, prometheus_config)
+        settings = ControllerSettings(
+            prometheus=prometheus,
+            queries=queries,
+            lease=LeaseSettings(namespace=lease_namespace, name=lease_name, identity=identity or socket.gethostname()),
+            kubeconfig=kubeconfig,
+            context=context,
+            namespaces=tuple(namespace or ()),
+            config_directory=config,
+            is_dry_run=dry_run,
+            tick_seconds=tick_seconds,
+            http_host=http_host,
+            http_port=http_port,
+            decision_log=Path(decisions) if decisions and decisions != "-" else None,
+            writes_decisions_to_stdout=decisions == "-",
+        )
+    except (ValueError, OSError) as error:
+        refuse(str(error))
+    result = run_controller(settings)
+    if isinstance(result, StartFailed):
+        refuse(result.message)
+    raise typer.Exit(result)
+
+
+@app.command()
+def demo(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the page on 127.0.0.1; a free one if taken.")
+    ] = 8080,
+    speed: Annotated[float, typer.Option(min=1, max=600, help="Simulated seconds in one second.")] = 30.0,
+    duration: Annotated[float | None, typer.Option(min=0.1, help="Stop after so many real seconds.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed is another day.")] = 1,
+) -> None:
+    """Run the real controller loop on a simulated fleet: no cluster, no Prometheus.
+
+    Example: tokenscaler demo --speed 60
+    """
+    from autoscaler.demo import run_demo
+
+    raise typer.Exit(run_demo(port=port, speed=speed, duration_seconds=duration, seed=seed))
+
+
+@app.command()
+def explain(
+    target: Annotated[str | None, typer.Argument(help="NAMESPACE/NAME of an InferenceScaler.")] = None,
+    log: Annotated[Path | None, typer.Option(help="Decision log: every record is decided again.")] = None,
+    url: Annotated[str | None, typer.Option(help="A controller's HTTP address, for the newest decision.")] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Else the usual kubeconfig.")] = None,
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    output: Annotated[Output, typer.Option(help="text or json.")] = Output.TEXT,
+) -> None:
+    """Say why a pool has this many replicas, and decide the record again: exit 1 where it comes out otherwise.
+
+    Examples: tokenscaler explain inference/llama-70b --url http://localhost:8080;
+    tokenscaler explain --log decisions.jsonl
+    """
+    from autoscaler.explain_command import explain_log, explain_target
+
+    if target is None and log is None:
+        refuse("explain: give NAMESPACE/NAME or --log FILE (or both)")
+    if log is not None:
+        raise typer.Exit(explain_log(log, target, output is Output.JSON, _console()))
+    assert target is not None
+    raise typer.Exit(explain_target(target, url, kubeconfig, context, output is Output.JSON, _console()))
+
+
+@app.command()
+def crd() -> None:
+    """Print the custom resource definitions.
+
+    Example: tokenscaler crd | kubectl apply -f -
+    """
+    from autoscaler.api.custom_resource_definition import render
+
+    typer.echo(render(), nl=False)
+
+
+@doctor_app.command("metrics")
+def doctor_metrics(
+    page: Annotated[str, typer.Option(help="File or http(s) URL of a /metrics page; - is stdin.")],
+    engine: Annotated[str | None, typer.Option(help="Take it for this engine instead of recognizing one.")] = None,
+    output: Annotated[Output, typer.Option(help="text or json.")] = Output.TEXT,
+) -> None:
+    """Say which engine a /metrics page is of and which signals it supplies; exit 1 when too few to scale on.
+
+    Example: tokenscaler doctor metrics --page http://localhost:8000/metrics
+    """
+    from autoscaler.doctor_command import doctor_metrics_page
+
+    raise typer.Exit(doctor_metrics_page(page, engine, output is Output.JSON, _console()))

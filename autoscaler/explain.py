@@ -1,0 +1,98 @@
+"""Why this many replicas: a decision record in words, checked by deciding it again."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from autoscaler.decision_log import DecisionRecord, differences
+from policies.observation import MetricsObservation, QueryValue
+
+
+def render_record(record: DecisionRecord) -> RenderableType:
+    """The record for a terminal: the sentence, the votes (the binding one marked), the limits, what was seen."""
+    decision, replicas = record.decision, record.input.replicas
+    headline = Text.assemble(
+        (f"{record.namespace}/{record.name}", "bold"),
+        f"  {record.time}  {replicas.spec} -> ",
+        (f"{decision.desired_replicas}", "bold"),
+        f"  {decision.reason.value}  ({record.input.parameters.mode.value})",
+    )
+    supply = (
+        f"replicas: {replicas.spec} asked for, {replicas.ready} ready, {replicas.starting} starting, "
+        f"{replicas.stuck} stuck, {replicas.terminating} terminating"
+    )
+    return Group(
+        headline,
+        Text(decision.message),
+        Text(supply),
+        _seen(record),
+        _votes(record),
+        _steps(record),
+        Text(f"write: {record.actuation.reason.value}: {record.actuation.message}"),
+        _proof(record),
+    )
+
+
+def print_record(record: DecisionRecord, console: Console) -> bool:
+    """Prints the record; True when deciding it again gives the same decision."""
+    console.print(render_record(record), highlight=False)
+    return not differences(record)
+
+
+def _seen(record: DecisionRecord) -> RenderableType:
+    metrics = record.input.metrics
+    if not isinstance(metrics, MetricsObservation):
+        return Text(f"metrics: {metrics.reason.value}: {metrics.message}", style="yellow")
+    table = Table(title=f"seen of {metrics.ready_replicas} ready replicas", title_justify="left", box=None)
+    for column in ("signal", "total", "max", "fresh", "held", "unknown", "oldest"):
+        table.add_column(column, justify="left" if column == "signal" else "right")
+    for name, signal in metrics.signals.items():
+        table.add_row(
+            name.value,
+            f"{signal.total:.6g}",
+            f"{signal.maximum:.6g}",
+            str(signal.fresh_replicas),
+            str(signal.held_replicas),
+            str(signal.unknown_replicas),
+            f"{signal.oldest_age_seconds:.0f} s",
+        )
+    for query, reading in metrics.queries.items():
+        if isinstance(reading, QueryValue):
+            table.add_row(query, f"{reading.value:.6g}", "", "", "", "", f"{reading.age_seconds:.0f} s")
+        else:
+            table.add_row(query, f"unknown: {reading.why}", "", "", "", "", "")
+    return table
+
+
+def _votes(record: DecisionRecord) -> RenderableType:
+    table = Table(title="votes", title_justify="left", box=None)
+    table.add_column("")
+    table.add_column("vote")
+    table.add_column("replicas", justify="right")
+    table.add_column("why")
+    for vote in record.decision.recommendations:
+        is_binding = vote.recommender == record.decision.binding
+        count = "no opinion" if vote.replicas is None else f"{vote.replicas:.2f}"
+        table.add_row(
+            "*" if is_binding else "", vote.recommender, count, vote.message, style="bold" if is_binding else ""
+        )
+    return table
+
+
+def _steps(record: DecisionRecord) -> RenderableType:
+    table = Table(title="limits, in order", title_justify="left", box=None)
+    for column in ("limit", "before", "after", "reason", "why"):
+        table.add_column(column, justify="right" if column in {"before", "after"} else "left")
+    for step in record.decision.steps:
+        style = "" if step.before == step.after else "bold"
+        table.add_row(step.name, str(step.before), str(step.after), step.reason.value, step.message, style=style)
+    return table
+
+
+def _proof(record: DecisionRecord) -> RenderableType:
+    found = differences(record)
+    if not found:
+        return Text("decided again from this record: the same", style="green")
+    return Text("decided again from this record, it comes out otherwise:\n  " + "\n  ".join(found), style="red")

@@ -1,0 +1,77 @@
+"""The controller's HTTP side: health, metrics, the newest records, and the page."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+
+import uvicorn
+from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from autoscaler.controller.latest_records import LatestRecords
+from autoscaler.telemetry import Telemetry
+
+
+def create_app(
+    telemetry: Telemetry,
+    records: LatestRecords,
+    is_alive: Callable[[], bool],
+    not_ready_because: Callable[[], str | None],
+) -> FastAPI:
+    """The app; it reads snapshots only, so a slow client delays no tick."""
+    app = FastAPI(title="tokenscaler", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/healthz")
+    async def healthz() -> Response:
+        if is_alive():
+            return PlainTextResponse("ok\n")
+        return PlainTextResponse("no tick has ended for too long\n", status_code=503)
+
+    @app.get("/readyz")
+    async def readyz() -> Response:
+        reason = not_ready_because()
+        return PlainTextResponse("ok\n") if reason is None else PlainTextResponse(f"{reason}\n", status_code=503)
+
+    @app.get("/metrics")
+    def metrics() -> Response:
+        return Response(telemetry.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @app.get("/decisions/{namespace}/{name}")
+    async def decision(namespace: str, name: str) -> Response:
+        record = records.latest(namespace, name)
+        if record is None:
+            problem = f"no decision for {namespace}/{name} yet: is it an InferenceScaler, and does this replica lead?"
+            return JSONResponse({"problem": problem}, status_code=404)
+        return Response(record.to_json_line(), media_type="application/json")
+
+    return app
+
+
+class HttpServer:
+    """uvicorn in a thread; bound before it starts, so a port that is taken is known at once."""
+
+    def __init__(self, app: FastAPI, host: str, port: int) -> None:
+        """Binds the address. Raises OSError when it is taken. Port 0 takes a free one."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family, backlog=128)
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2, loop="uvloop"
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, name="http", daemon=True)
+
+    def start(self) -> None:
+        """Serves until `stop`."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Lets running answers finish for two seconds, then closes."""
+        self._server.should_exit = True
+        self._thread.join(timeout=5.0)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])

@@ -1,0 +1,61 @@
+"""Settings of the controller process: validated once at start, passed on, never global."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
+
+
+class LeaseSettings(BaseModel):
+    """Which Lease decides who of several controllers may write."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    namespace: str = "tokenscaler-system"
+    name: str = "tokenscaler"
+    identity: str = Field(min_length=1, description="Unique among the controllers; the pod's name in a cluster.")
+
+
+class PrometheusFile(BaseModel):
+    """The file given by --prometheus-config: how to log in, and how the signals are asked for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    client: dict[str, object] = Field(default={}, description="Fields of PrometheusSettings, except the URL.")
+    queries: QuerySettings = QuerySettings()
+
+
+class ControllerSettings(BaseModel):
+    """What `tokenscaler run` was told. Behaviour towards a pool stands in its InferenceScaler, not here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prometheus: PrometheusSettings
+    queries: QuerySettings = QuerySettings()
+    lease: LeaseSettings
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespaces: tuple[str, ...] = Field(default=(), description="Empty: the whole cluster.")
+    config_directory: Path | None = None
+    is_dry_run: bool = False
+    tick_seconds: float = Field(default=15.0, gt=0, le=300)
+    http_host: str = "0.0.0.0"  # probes and scrapes come from outside the pod
+    http_port: int = Field(default=8080, ge=0, le=65_535)
+    decision_log: Path | None = None
+    writes_decisions_to_stdout: bool = False
+
+
+def read_prometheus_settings(url: str, path: Path | None) -> tuple[PrometheusSettings, QuerySettings]:
+    """The settings for `url`, with the file's where one is given. Raises ValueError (naming the file) or OSError."""
+    if path is None:
+        return PrometheusSettings(url=url), QuerySettings()
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        file = PrometheusFile.model_validate(document)
+        return PrometheusSettings.model_validate({"url": url, **file.client}), file.queries
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
