@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -13,13 +12,6 @@ from policies.history import ScalingHistory
 from policies.parameter_model import ParameterModel
 
 MAXIMUM_RECORD_CHARACTERS = 32_768
-
-
-class SavedHistory(ParameterModel):
-    """What must survive a restart, as one bounded JSON text: it is for the controller, not for a person."""
-
-    saved_at_seconds: float = Field(description="Unix time up to which the history holds.")
-    text: str = Field(max_length=MAXIMUM_RECORD_CHARACTERS, description="The history as JSON.")
 
 
 class InferenceScalerStatus(ParameterModel):
@@ -35,36 +27,30 @@ class InferenceScalerStatus(ParameterModel):
     reason_since: str | None = Field(default=None, description="Since when count and reason are these; RFC 3339.")
     last_scale_time: str | None = Field(default=None, description="When the count was last written; RFC 3339.")
     conditions: tuple[Condition, ...] = Field(default=(), max_length=16)
-    history: SavedHistory | None = None
+    history: str | None = Field(
+        default=None, max_length=MAXIMUM_RECORD_CHARACTERS, description="The controller's memory, as JSON."
+    )
     last_record: str | None = Field(
         default=None, max_length=MAXIMUM_RECORD_CHARACTERS, description="Decision record that `explain` reads."
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredHistory:
-    """A history as it was saved, and until when it is known to hold."""
-
-    saved_at_seconds: float
-    history: ScalingHistory
-
-
 _HISTORY: TypeAdapter[ScalingHistory] = TypeAdapter(ScalingHistory)
 
 
-def save_history(history: ScalingHistory, now_seconds: float) -> SavedHistory | None:
+def save_history(history: ScalingHistory) -> str | None:
     """The history for `.status`; None when it would be larger than its bound (a restart then sees a new window)."""
     text = _HISTORY.dump_json(history).decode()
-    return SavedHistory(saved_at_seconds=now_seconds, text=text) if len(text) <= MAXIMUM_RECORD_CHARACTERS else None
+    return text if len(text) <= MAXIMUM_RECORD_CHARACTERS else None
 
 
-def restore_history(status: Mapping[str, Any]) -> RestoredHistory | None:
+def restore_history(status: Mapping[str, Any]) -> ScalingHistory | None:
     """The history in a status document; None where there is none or it cannot be read (both mean: unknown)."""
-    saved = read_status(status).history
-    if saved is None:
+    text = read_status(status).history
+    if text is None:
         return None
     try:
-        return RestoredHistory(saved.saved_at_seconds, _HISTORY.validate_json(saved.text))
+        return _HISTORY.validate_json(text)
     except ValidationError:
         return None
 
