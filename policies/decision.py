@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from policies.history import ScalingHistory
 from policies.reasons import Reason
-from policies.recommenders.recommender import ScalingRecommendation
+from policies.recommendation import ScalingRecommendation
 
 
 @dataclass(frozen=True, slots=True)

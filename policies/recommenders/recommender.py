@@ -1,30 +1,37 @@
-"""What a vote is, and the table of all votes."""
+"""Which votes are there? The table of all of them, in the order that a reader meets them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from policies.decision_input import DecisionInput
-from policies.reasons import Reason
+from policies.recommendation import ScalingRecommendation
+from policies.recommenders.custom import recommend_custom
+from policies.recommenders.kv_cache import recommend_kv_cache
+from policies.recommenders.pending_requests import recommend_pending_requests
+from policies.recommenders.schedule import recommend_schedule
+from policies.recommenders.token_rate import recommend_token_rate
+from policies.recommenders.tokens_in_flight import recommend_tokens_in_flight
+from policies.recommenders.waiting_requests import recommend_waiting_requests
 
-
-@dataclass(frozen=True, slots=True)
-class ScalingRecommendation:
-    """One vote: replicas as a real number, or None for "no opinion" with the reason why.
-
-    `values` holds the terms of the formula by name, with units in the names, so that the record can be checked by hand.
-    """
-
-    recommender: str
-    replicas: float | None
-    reason: Reason
-    message: str
-    values: Mapping[str, float]
+__all__ = ["RECOMMENDERS", "Recommender", "ScalingRecommendation"]
 
 
 class Recommender(Protocol):
-    """A pure function from the input to one vote; None when the policy does not use this vote at all."""
+    """A pure function from the input to its votes: none where the policy does not use it, several only for `custom`."""
 
-    def __call__(self, decision_input: DecisionInput) -> ScalingRecommendation | None: ...
+    def __call__(self, decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
+        """The votes; one without an opinion says why."""
+        ...
+
+
+# Where two ask for the same count, the earlier one is named as the binding one.
+RECOMMENDERS: dict[str, Recommender] = {
+    "tokensInFlight": recommend_tokens_in_flight,
+    "tokenRate": recommend_token_rate,
+    "kvCache": recommend_kv_cache,
+    "waitingRequests": recommend_waiting_requests,
+    "pendingRequests": recommend_pending_requests,
+    "custom": recommend_custom,
+    "schedule": recommend_schedule,
+}

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Self
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Self
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 from pydantic import Field, field_validator, model_validator
 
 from policies.parameter_model import ParameterModel
+from policies.reasons import Reason
+from policies.recommendation import ScalingRecommendation, vote
+
+if TYPE_CHECKING:
+    from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
+
+NAME = "schedule"
 
 # Any moment will do: an expression is tried once when it is read, to learn whether it is valid and ever happens.
 _SOME_MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -74,3 +82,51 @@ class ScheduleWindow(ParameterModel):
                 f"schedule {self.name!r}: minReplicas {self.min_replicas} is above its maxReplicas {self.max_replicas}"
             )
         return self
+
+
+def recommend_schedule(decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
+    """The largest minReplicas of the windows that are open now; minReplicas of the policy while none is.
+
+    An exact count, known without any replica: no tolerance applies, and it acts while nothing can be measured. The
+    vote of a closed window lets a policy of nothing but schedules come down again.
+    """
+    parameters = decision_input.parameters
+    if all(window.min_replicas is None for window in parameters.schedules):
+        return ()
+    replicas, opened_by = parameters.min_replicas, None
+    for window in open_windows(parameters.schedules, decision_input.now_seconds):
+        if window.min_replicas is not None and window.min_replicas > replicas:
+            replicas, opened_by = window.min_replicas, window.name
+    message = f"schedule {opened_by}" if opened_by else "schedule (no window raises the minimum now)"
+    return (
+        vote(
+            NAME, Reason.SCHEDULE, replicas, 1.0, message, {"replicas": replicas}, reads_replicas=False, is_exact=True
+        ),
+    )
+
+
+def open_windows(schedules: tuple[ScheduleWindow, ...], now_seconds: float) -> tuple[ScheduleWindow, ...]:
+    """The windows whose last start is later than their last end, both judged to the minute in their own time zone.
+
+    A start at the very minute of an end opens the window. In the hour that a clock change repeats, a window that
+    starts or ends within it may do so a second time.
+    """
+    if not schedules:
+        return ()
+    minute = int(now_seconds // 60)
+    return tuple(window for window in schedules if _is_open(window.start, window.end, window.timezone, minute))
+
+
+@lru_cache(maxsize=4096)
+def _is_open(start: str, end: str, timezone: str, minute: int) -> bool:
+    """Remembered for the minute, because walking a calendar back costs more than all the rest of a decision."""
+    last_start, last_end = _last_occurrence(start, timezone, minute), _last_occurrence(end, timezone, minute)
+    if last_start is None:
+        return False
+    return last_end is None or last_start >= last_end
+
+
+def _last_occurrence(expression: str, timezone: str, minute: int) -> datetime | None:
+    # cronsim walks back from its moment and leaves the moment itself out: begin one second into the minute.
+    moment = datetime.fromtimestamp(minute * 60, ZoneInfo(timezone)) + timedelta(seconds=1)
+    return next(CronSim(expression, moment, reverse=True), None)

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
+from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameter_model import ParameterModel
+from policies.reasons import Reason
+from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
+from policies.recommenders.replica_signals import Estimate, known_signal, over_all_replicas
+from policies.signals import PoolSignal, Signal
+from policies.wording import number
+
+if TYPE_CHECKING:
+    from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
 
 
 class TokensInFlightParameters(ParameterModel):
@@ -19,3 +30,104 @@ class TokensInFlightParameters(ParameterModel):
             "that the engine reports."
         ),
     )
+
+
+NAME = "tokensInFlight"
+
+# A replica keeps its latency objectives at about half of the tokens that its KV cache holds (mean KV usage at a 50 ms
+# token latency lies between 0.33 and 0.66 for prompts of 750 to 4300 tokens), at the safe utilisation of 0.70.
+SAFE_SHARE_OF_CAPACITY = 0.5
+
+
+def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
+    """Replicas = W / perReplica, where W is what the engines hold and what waits for them, in tokens.
+
+    W = KV tokens in use + waiting x (I (1 - h) + O / 2), with I and O the mean prompt and generated tokens of a request
+    and h the share of prompt tokens found in the prefix cache: 192 000 + 12 x (2000 x 0.8 + 150) = 213 000.
+    An engine without KV geometry: W = (running + waiting) x (I + O / 2).
+    No opinion where neither can be known, or where no perReplica is set and the engine reports no capacity.
+    """
+    parameters = decision_input.parameters.signals.tokens_in_flight
+    if parameters is None:
+        return ()
+    metrics = decision_input.metrics
+    if isinstance(metrics, ObservationUnavailable):
+        return (abstention(NAME, NoOpinion(Reason.SIGNAL_UNKNOWN, metrics.message)),)
+    per_replica = parameters.per_replica or _half_of_capacity(metrics)
+    if isinstance(per_replica, NoOpinion):
+        return (abstention(NAME, per_replica),)
+    tokens = _tokens_in_flight(metrics, per_replica)
+    if isinstance(tokens, NoOpinion):
+        return (abstention(NAME, tokens),)
+    return (
+        vote(
+            NAME,
+            Reason.TOKENS_IN_FLIGHT,
+            tokens.likely,
+            per_replica,
+            f"tokens in flight ({number(tokens.likely)} at {number(per_replica)} a replica)",
+            {"tokensInFlight": tokens.likely, "tokensPerReplica": per_replica},
+            cautious_demand=tokens.cautious,
+        ),
+    )
+
+
+def _half_of_capacity(metrics: MetricsObservation) -> float | NoOpinion:
+    capacity = known_signal(metrics, Signal.KV_CACHE_CAPACITY_TOKENS)
+    if isinstance(capacity, NoOpinion):
+        return NoOpinion(capacity.reason, f"no perReplica is set and {capacity.message}")
+    if capacity.mean <= 0:
+        return NoOpinion(Reason.SIGNAL_UNKNOWN, "no perReplica is set and the engine reports a KV cache of no tokens")
+    return SAFE_SHARE_OF_CAPACITY * capacity.mean
+
+
+def _tokens_in_flight(metrics: MetricsObservation, full: float) -> Estimate | NoOpinion:
+    used = known_signal(metrics, Signal.KV_CACHE_USED_TOKENS)
+    running = known_signal(metrics, Signal.RUNNING_REQUESTS)
+    waiting = known_signal(metrics, Signal.WAITING_REQUESTS)
+    if isinstance(waiting, NoOpinion):
+        return waiting
+    if isinstance(used, PoolSignal):
+        held = over_all_replicas(used, full)
+        return _with_waiting(held, waiting, _tokens_of_a_waiting_request(metrics, used, running))
+    if used.reason is Reason.SIGNAL_UNKNOWN:
+        return used
+    if isinstance(running, NoOpinion):
+        return running
+    return _from_request_counts(metrics, running, waiting, full)
+
+
+def _from_request_counts(
+    metrics: MetricsObservation, running: PoolSignal, waiting: PoolSignal, full: float
+) -> Estimate | NoOpinion:
+    prompt, generated = metrics.prompt_tokens_per_request, metrics.generation_tokens_per_request
+    if prompt is None or generated is None:
+        if running.total + waiting.total == 0:
+            return over_all_replicas(running, full)
+        return NoOpinion(Reason.SIGNAL_UNKNOWN, "the tokens of a request are unknown: too few requests have finished")
+    tokens = prompt + generated / 2
+    held = over_all_replicas(running, full / tokens if tokens > 0 else full)
+    return _with_waiting(Estimate(held.likely * tokens, held.cautious * tokens), waiting, tokens)
+
+
+def _with_waiting(held: Estimate, waiting: PoolSignal, tokens_of_a_request: float | None) -> Estimate | NoOpinion:
+    if waiting.total == 0:
+        return held
+    if tokens_of_a_request is None:
+        return NoOpinion(Reason.SIGNAL_UNKNOWN, "the tokens of a waiting request are unknown: too few have finished")
+    queued = over_all_replicas(waiting, full=0.0)  # a full replica is in `held`; here only its peers' longest queue
+    return Estimate(
+        held.likely + queued.likely * tokens_of_a_request, held.cautious + queued.cautious * tokens_of_a_request
+    )
+
+
+def _tokens_of_a_waiting_request(
+    metrics: MetricsObservation, used: PoolSignal, running: PoolSignal | NoOpinion
+) -> float | None:
+    """I (1 - h) + O / 2; before enough have finished, what a running request holds; None where neither is known."""
+    prompt, generated = metrics.prompt_tokens_per_request, metrics.generation_tokens_per_request
+    if prompt is not None and generated is not None:
+        return prompt * (1.0 - (metrics.prefix_cache_hit_share or 0.0)) + generated / 2
+    if isinstance(running, PoolSignal) and running.mean > 0:
+        return used.mean / running.mean
+    return None

@@ -1,0 +1,70 @@
+"""How many replicas does one metric ask for? The HorizontalPodAutoscaler's arithmetic for External and Object metrics.
+
+Kubernetes 1.37: values are integers in thousandths (int64), ratios float64 in the order written here. A count of
+replicas is at most the int32 maximum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+MAXIMUM_INT32 = 2_147_483_647
+MAXIMUM_INT64 = 9_223_372_036_854_775_807
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """The band around the target, as shares, in which nothing is done; both ends belong to it."""
+
+    up: float
+    down: float
+
+    def holds(self, ratio: float) -> bool:
+        """Whether the ratio of demand to target is near enough to one. NaN is not."""
+        return 1.0 - self.down <= ratio <= 1.0 + self.up
+
+
+def milli_value(value: float) -> int:
+    """A quantity in thousandths, rounded to the nearest, at most the int64 maximum."""
+    return min(round(value * 1000.0), MAXIMUM_INT64)
+
+
+def milli_target(value: float) -> int:
+    """A target in thousandths. A finer one is rounded up, as quantities are, and so never zero: 0.0101 is 11."""
+    # 16.1 * 1000 is 16100.000000000002: what is within a billionth of a whole number is that number.
+    thousandths = value * 1000.0
+    nearest = round(thousandths)
+    return nearest if math.isclose(thousandths, nearest, rel_tol=1e-9) else math.ceil(thousandths)
+
+
+def propose_average_value(total: float, target: float, replicas: int, tolerance: Tolerance) -> int:
+    """Replicas at which each has `target`: the present count inside the band, else total / target rounded up.
+
+    From zero replicas there is no ratio and so no band. 8600 at 2222 a replica of 3: ratio 1.29, so 4.
+    """
+    total, target = float(total), float(target)
+    if replicas > 0 and tolerance.holds(total / (target * float(replicas))):
+        return replicas
+    return min(math.ceil(total / target), MAXIMUM_INT32)
+
+
+def propose_value(total: float, target: float, replicas: int, ready_replicas: int, tolerance: Tolerance) -> int:
+    """Replicas at which the whole of the pool has `target`: the ratio of the two times the replicas that are ready."""
+    ratio = float(total) / float(target)
+    if replicas == 0:
+        return min(math.ceil(ratio), MAXIMUM_INT32)
+    return propose_ratio(ratio, replicas, ready_replicas, tolerance)
+
+
+def propose_ratio(ratio: float, replicas: int, ready_replicas: int, tolerance: Tolerance) -> int:
+    """The present count inside the band, else the ratio times the replicas that are ready, rounded up."""
+    if tolerance.holds(ratio):
+        return replicas
+    return min(math.ceil(ratio * float(ready_replicas)), MAXIMUM_INT32)
+
+
+def sum_of_items(values_milli: tuple[int, ...]) -> int:
+    """The items of one metric added as int64 are: a sum beyond the range comes out wrapped round, negative or not."""
+    wrapped = sum(values_milli) & (2 * MAXIMUM_INT64 + 1)
+    return wrapped - 2 * (MAXIMUM_INT64 + 1) if wrapped > MAXIMUM_INT64 else wrapped

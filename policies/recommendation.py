@@ -1,0 +1,77 @@
+"""What is a vote? An absolute count of replicas that one rule asks for, or its word that it has no opinion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from policies.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingRecommendation:
+    """One vote: replicas as a real number, or None for "no opinion" with the reason why.
+
+    `replicas` is `demand / per_replica`, as an External metric with an AverageValue target is in HPA. Replicas that
+    are not seen stand at their peers' mean in it; in `cautious_replicas` they count as full, and lowering is judged by
+    that one. `values` holds the terms of the formula by name, units in the names, so that a record can be checked by
+    hand.
+    """
+
+    recommender: str
+    replicas: float | None
+    reason: Reason
+    message: str
+    values: Mapping[str, float]
+    demand: float = 0.0
+    per_replica: float = 1.0
+    cautious_replicas: float | None = None
+    reads_replicas: bool = True  # False: known without any replica (gateway, calendar, a user's own query)
+    is_exact: bool = False  # a count somebody has written down: no tolerance applies
+
+    @property
+    def rounded_up(self) -> int:
+        """Whole replicas; 0 for no opinion."""
+        return 0 if self.replicas is None else math.ceil(self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class NoOpinion:
+    """Why a vote cannot be given: its signal is absent (`SignalAbsent`) or unknown (`SignalUnknown`)."""
+
+    reason: Reason
+    message: str
+
+
+def vote(
+    recommender: str,
+    reason: Reason,
+    demand: float,
+    per_replica: float,
+    message: str,
+    values: Mapping[str, float],
+    *,
+    cautious_demand: float | None = None,
+    reads_replicas: bool = True,
+    is_exact: bool = False,
+) -> ScalingRecommendation:
+    """A vote of `demand / per_replica` replicas. `cautious_demand` defaults to the demand: nothing is unknown."""
+    replicas = demand / per_replica
+    return ScalingRecommendation(
+        recommender=recommender,
+        replicas=replicas,
+        reason=reason,
+        message=message,
+        values=values,
+        demand=demand,
+        per_replica=per_replica,
+        cautious_replicas=replicas if cautious_demand is None else max(replicas, cautious_demand / per_replica),
+        reads_replicas=reads_replicas,
+        is_exact=is_exact,
+    )
+
+
+def abstention(recommender: str, why: NoOpinion, *, reads_replicas: bool = True) -> ScalingRecommendation:
+    """A vote that has no opinion."""
+    return ScalingRecommendation(recommender, None, why.reason, why.message, {}, reads_replicas=reads_replicas)
