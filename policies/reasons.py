@@ -40,6 +40,7 @@ class Reason(StrEnum):
     HISTORY_INCOMPLETE = "HistoryIncomplete"  # a restart: the scale-down window has not been seen yet
 
     # Observation.
+    VALID_METRIC_FOUND = "ValidMetricFound"
     PROMETHEUS_UNREACHABLE = "PrometheusUnreachable"
     PROMETHEUS_TIMEOUT = "PrometheusTimeout"
     PROMETHEUS_REJECTED = "PrometheusRejected"
@@ -48,6 +49,7 @@ class Reason(StrEnum):
     STALE_CACHE = "StaleCache"  # the watch of the API server has not been heard of for too long
     TARGET_NOT_FOUND = "TargetNotFound"
     TARGET_NOT_SCALABLE = "TargetNotScalable"
+    SUCCEEDED_GET_SCALE = "SucceededGetScale"
     FAILED_GET_SCALE = "FailedGetScale"
     SCALING_DISABLED = "ScalingDisabled"  # the target stands at zero and nothing says that we put it there
 

@@ -11,6 +11,7 @@ from autoscaler.decision_log import ActuationOutcome
 from autoscaler.observers.workload import Workload, WorkloadUnavailable
 from policies.decision import ScalingDecision
 from policies.decision_input import DecisionInput
+from policies.history import ScalingHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Decided:
     decision_input: DecisionInput
     decision: ScalingDecision
     actuation: ActuationOutcome
+    next_history: ScalingHistory  # the decision's, with the rescale in it if there was one
 
 
 @dataclass(frozen=True, slots=True)

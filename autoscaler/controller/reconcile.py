@@ -103,7 +103,7 @@ class Reconciler:
         decision = decide(decision_input)
         actuation, next_history = self._actuate(scaler, workload, decision, now_seconds)
         self._histories.remember(scaler, next_history)
-        return Decided(scaler, now_seconds, workload, decision_input, decision, actuation)
+        return Decided(scaler, now_seconds, workload, decision_input, decision, actuation, next_history)
 
     def _actuate(
         self, scaler: InferenceScaler, workload: Workload, decision: ScalingDecision, now_seconds: float
