@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What stands after `make test PYTEST_ARGUMENTS=...` narrows or widens the run.
+PYTEST_ARGUMENTS ?=
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
@@ -22,10 +24,36 @@ lock: $(VENV)/.installed ## renew the locked requirements (hashes, no addresses)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade pyproject.toml --extra forecast -o deploy/requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade pyproject.toml --extra forecast --group test --group dev -o tests/requirements.txt
 
+demo: setup ## the real loop on a simulated fleet: no cluster, no Prometheus
+	@$(BIN)/tokenscaler demo
+
+test: setup system-programs programs ## every test; says in one line what this machine cannot run
+	@$(BIN)/pytest -q $(PYTEST_ARGUMENTS)
+
+# Debian's prometheus and chromium, where we may install them; the tests say what is missing where we may not.
+system-programs:
+	@for program in prometheus chromium; do \
+	  command -v $$program >/dev/null && continue; \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing $$program"; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$program; } >/dev/null \
+	      || echo "$$program could not be installed"; \
+	  fi; \
+	done
+
+programs: ## build and cache the control plane's programs, where Go >= 1.26 is there
+	@if $(PYTHON) tests/cluster/harness/binaries.py --check 2>/dev/null; then $(PYTHON) tests/cluster/harness/binaries.py; fi
+
+cluster: setup programs ## a real control plane with fake nodes, up until Ctrl-C; prints its kubeconfig
+	@$(BIN)/python -m tests.cluster.harness.control_plane
+
+bench: setup ## the figures of a large fleet, printed as tables
+	@$(BIN)/python -m tests.benchmarks
+
 lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.PHONY: help setup lock lint
+.PHONY: help setup lock demo test system-programs programs cluster bench lint

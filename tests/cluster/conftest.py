@@ -1,0 +1,92 @@
+"""The control plane, Prometheus, fleets and controllers that the scenarios share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.controller_process import ControllerProcess
+from tests.cluster.harness.fleet import Fleet
+from tests.servers.prometheus_server import PrometheusServer
+from tests.servers.vllm_exporters import VllmExporters
+
+CRD_DIRECTORY = Path(__file__).parents[2] / "deploy" / "crd"
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """One control plane for all tests of this process: our CRDs and 12 nodes of 8 GPUs are there."""
+    with ControlPlane() as started:
+        if CRD_DIRECTORY.is_dir():
+            started.apply(CRD_DIRECTORY)
+        started.add_nodes(12)
+        yield started
+
+
+@pytest.fixture
+def own_control_plane() -> Iterator[ControlPlane]:
+    """A control plane for one test that breaks it."""
+    with ControlPlane() as started:
+        if CRD_DIRECTORY.is_dir():
+            started.apply(CRD_DIRECTORY)
+        started.add_nodes(4)
+        yield started
+
+
+@pytest.fixture
+def exporters() -> Iterator[VllmExporters]:
+    """The metrics pages of this test's pods."""
+    with VllmExporters() as started:
+        yield started
+
+
+@pytest.fixture
+def prometheus(exporters: VllmExporters) -> Iterator[PrometheusServer]:
+    """A Prometheus that scrapes this test's pods every second."""
+    with PrometheusServer([exporters.scrape_config()]) as started:
+        yield started
+
+
+StartFleet = Callable[..., Fleet]
+StartController = Callable[..., ControllerProcess]
+
+
+@pytest.fixture
+def start_fleet(control_plane: ControlPlane, exporters: VllmExporters, prometheus: PrometheusServer) -> Iterator[Any]:
+    """start_fleet(replicas=2, kind=..., loads_in="5s", control_plane=..., ...) -> Fleet, Ready and scraped."""
+    with ExitStack() as fleets:
+
+        def start(replicas: int = 2, on: ControlPlane | None = None, **options: Any) -> Fleet:
+            fleet = fleets.enter_context(Fleet(on or control_plane, exporters, replicas=replicas, **options))
+            pods = len(fleet.exporters.pods(fleet.namespace))
+            if pods:
+                prometheus.wait_for(f'vllm:num_requests_running{{namespace="{fleet.namespace}"}}', pods)
+            return fleet
+
+        yield start
+
+
+@pytest.fixture
+def start_controller(prometheus: PrometheusServer, tmp_path: Path) -> Iterator[Any]:
+    """start_controller(fleet, identity="a", kubeconfig=..., prometheus_url=..., dry_run=...) -> ControllerProcess."""
+    started: list[ControllerProcess] = []
+
+    def start(fleet: Fleet, identity: str = "controller", **options: Any) -> ControllerProcess:
+        options.setdefault("kubeconfig", fleet.control_plane.kubeconfig)
+        options.setdefault("prometheus_url", prometheus.url)
+        options.setdefault("namespaces", [fleet.namespace])
+        options.setdefault("lease_namespace", fleet.namespace)
+        controller = ControllerProcess(tmp_path, identity=identity, **options)
+        started.append(controller)
+        controller.start()
+        return controller
+
+    yield start
+    for controller in started:
+        controller.kill()
+        print(f"--- {controller.log_path}\n{controller.log_tail(60)}")

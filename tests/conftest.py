@@ -1,0 +1,53 @@
+"""Leaves out what this machine cannot run, in one clear line for each kind; with CI=true that is a failure."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster.harness.binaries import missing_programs
+from tests.cluster.harness.binaries import unavailable_reason as go_unavailable_reason
+from tests.servers.prometheus_server import prometheus_unavailable_reason
+
+
+def _cluster_unavailable_reason() -> str | None:
+    reason = go_unavailable_reason()
+    if reason is None and missing_programs():
+        reason = "the control plane's programs are not built yet (make programs; 18 minutes once)"
+    return reason or prometheus_unavailable_reason()
+
+
+def _browser_unavailable_reason() -> str | None:
+    return None if shutil.which("chromium") else "chromium is not installed (Debian: apt-get install chromium)"
+
+
+_REASONS: dict[str, Callable[[], str | None]] = {
+    "prometheus": prometheus_unavailable_reason,
+    "cluster": _cluster_unavailable_reason,
+    "browser": _browser_unavailable_reason,
+}
+LEFT_OUT = pytest.StashKey[dict[str, str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    reasons = {mark: reason for mark, find in _REASONS.items() if (reason := find()) is not None}
+    if reasons and os.environ.get("CI") == "true":
+        said = "; ".join(f"tests marked {mark} cannot run: {reason}" for mark, reason in reasons.items())
+        raise pytest.UsageError(f"CI=true allows nothing to be left out: {said}")
+    config.stash[LEFT_OUT] = reasons
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    reasons = config.stash[LEFT_OUT]
+    left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in reasons)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for mark, reason in config.stash[LEFT_OUT].items():
+        terminalreporter.write_line(f"left out: the tests marked {mark}: {reason}", yellow=True)
