@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+_MONOTONIC_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 class Clock(Protocol):
     """Wall time for records and windows, monotonic time for deadlines."""
@@ -26,8 +28,9 @@ class SystemClock:
         return time.time()
 
     def monotonic_seconds(self) -> float:
-        """Monotonic time of the machine."""
-        return time.monotonic()
+        """Monotonic time of the machine, which on Linux also passes while the machine itself is suspended."""
+        # A lease must run out for a virtual machine that was paused, so the boot-time clock where there is one.
+        return time.clock_gettime(_MONOTONIC_CLOCK)
 
 
 class ManualClock:

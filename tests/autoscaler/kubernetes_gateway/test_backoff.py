@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.kubernetes_gateway.backoff import Backoff
+
+
+@pytest.mark.parametrize(
+    ("chance", "expected"),
+    [
+        pytest.param(0.0, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0], id="doubles from half a second to thirty"),
+        pytest.param(1.0, [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0], id="chance shortens by up to a half"),
+    ],
+)
+def test_delays(chance: float, expected: list[float]) -> None:
+    backoff = Backoff(lambda: chance)
+    assert [backoff.next_delay_seconds() for _ in expected] == expected
+
+
+def test_success_begins_anew() -> None:
+    backoff = Backoff(lambda: 0.0)
+    backoff.next_delay_seconds()
+    backoff.next_delay_seconds()
+    backoff.reset()
+    assert backoff.next_delay_seconds() == 0.5
