@@ -51,11 +51,14 @@ class PoolLatency:
     """Latency of a pool over the last minutes, for the record and the user; None where not known.
 
     `is_censored` is True when a quantile lies beyond the last finite bucket: the true value is at least what is given.
+    `inter_token_latency_evenness_floor` is the ratio p99 / p50 that perfectly even gaps would show with the engine's
+    buckets; only a larger ratio says anything.
     """
 
     time_to_first_token_p99_seconds: float | None = None
     inter_token_latency_p50_seconds: float | None = None
     inter_token_latency_p99_seconds: float | None = None
+    inter_token_latency_evenness_floor: float | None = None
     is_censored: bool = False
 
 

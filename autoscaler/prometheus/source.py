@@ -146,7 +146,7 @@ class PrometheusSource:
         read_seconds = min(self._settings.read_timeout_seconds, remaining)
         timeout = (min(self._settings.connect_timeout_seconds, remaining), read_seconds)
         # The server gives up when we do, instead of computing on for nobody.
-        parameters = {"timeout": f"{read_seconds:.3f}s", **self._settings.query_parameters}
+        parameters = {"timeout": f"{max(1, round(read_seconds * 1000))}ms", **self._settings.query_parameters}
         try:
             connection.custom_query(question.promql, params=parameters, timeout=timeout)
         except (PrometheusApiClientException, ValueError, KeyError, TypeError) as error:

@@ -51,7 +51,7 @@ def test_headers_and_query_parameters_go_with_each_request() -> None:
     _, fake = ask_once(ONE_ROW, headers={"X-Scope-OrgID": "team-a"}, query_parameters={"dedup": "true"})
     assert fake.requests[0].headers["X-Scope-OrgID"] == "team-a"
     assert fake.requests[0].form["dedup"] == "true"
-    assert fake.requests[0].form["timeout"] == "0.500s"
+    assert fake.requests[0].form["timeout"] == "500ms"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""What is remembered of a pod's metrics page, and is its newest sample still good?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.signals import Unknown
+
+MAXIMUM_AGE_SECONDS = 120.0  # an older sample is unknown, whatever its steady lag
+ASSUMED_INTERVAL_SECONDS = 15.0  # between two scrapes, until it has been seen
+MISSED_INTERVALS = 2.0
+
+
+class PodMemory:
+    """A pod's newest sample: when it was taken, when it came, its signals by place (None: not on the page)."""
+
+    __slots__ = ("came_at_seconds", "first_seen_seconds", "has_advanced", "sampled_at_seconds", "values")
+
+    def __init__(self, sampled_at_seconds: float, now_seconds: float) -> None:
+        self.sampled_at_seconds = sampled_at_seconds
+        self.came_at_seconds = now_seconds
+        self.first_seen_seconds = now_seconds
+        self.has_advanced = False
+        self.values: list[float | None] = []
+
+    def advance(self, sampled_at_seconds: float, now_seconds: float) -> float:
+        """Takes note of the newest sample's time; returns by how many seconds it is newer, 0.0 when it is the same."""
+        newer_by = sampled_at_seconds - self.sampled_at_seconds
+        if newer_by <= 0:
+            return 0.0
+        self.sampled_at_seconds = sampled_at_seconds
+        self.came_at_seconds = now_seconds
+        self.has_advanced = True
+        return newer_by
+
+
+@dataclass(slots=True)
+class ScrapeInterval:
+    """The time between two samples of a pool's pods, learned from them (at least the time between two ticks)."""
+
+    seconds: float = ASSUMED_INTERVAL_SECONDS
+    is_learned: bool = False
+
+    def learn(self, mean_advance_seconds: float) -> None:
+        """One tick's mean advance. An outage looks like a long interval, so it grows by at most 20 % at a time."""
+        if not self.is_learned:
+            self.seconds, self.is_learned = mean_advance_seconds, True
+        else:
+            self.seconds += 0.2 * (min(mean_advance_seconds, 2 * self.seconds) - self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Good:
+    """A sample that counts. Held: nothing newer has come within two scrape intervals."""
+
+    age_seconds: float
+    is_held: bool
+
+
+def judge(memory: PodMemory, interval: ScrapeInterval, now_seconds: float) -> Good | Unknown:
+    """Whether a pod's newest sample counts at `now_seconds` of Prometheus' clock.
+
+    What matters is that new samples keep coming, not how old they are: a steady lag is no missing data. Of a pod that
+    was just met no arrival was seen, so there its age must do.
+    """
+    age = max(0.0, now_seconds - memory.sampled_at_seconds)
+    if age > MAXIMUM_AGE_SECONDS:
+        return Unknown(f"the newest sample is {age:.0f} s old")
+    patience = MISSED_INTERVALS * interval.seconds
+    waited = now_seconds - memory.came_at_seconds if memory.has_advanced else age
+    return Good(age, is_held=waited > patience)

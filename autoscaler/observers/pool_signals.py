@@ -1,0 +1,266 @@
+"""From what is remembered of each pod's page to one reading a replica and one signal a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from autoscaler.engines import ENGINES
+from autoscaler.engines.engine_metrics import EngineMetrics, MetricKind, SignalSource
+from autoscaler.observers.pod_memory import Good, PodMemory, ScrapeInterval, judge
+from autoscaler.observers.workload import LivePod
+from policies.signals import PoolSignal, Sample, Signal, Unknown, over_replicas
+
+# The signals that are read of each replica, in the order of `PodMemory.values`. Histograms and what is needed only as
+# a share of the pool are not among them.
+REPLICA_SIGNALS = (
+    Signal.RUNNING_REQUESTS,
+    Signal.WAITING_REQUESTS,
+    Signal.KV_CACHE_USAGE,
+    Signal.KV_CACHE_USED_TOKENS,
+    Signal.KV_CACHE_CAPACITY_TOKENS,
+    Signal.PROMPT_TOKENS,
+    Signal.GENERATION_TOKENS,
+    Signal.REQUESTS_FINISHED,
+    Signal.PREEMPTIONS,
+)
+
+Reading: TypeAlias = Sample | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How a signal of an engine is judged. `place` is its place in REPLICA_SIGNALS."""
+
+    signal: Signal
+    place: int
+    kind: MetricKind
+    is_required: bool
+    appears_with_traffic: bool
+    name: str
+
+
+def _rules(engine: EngineMetrics) -> tuple[_Rule, ...]:
+    info = engine.signals.get(Signal.CACHE_CONFIG)
+    tells_size_in_labels = info is not None and info.kind is MetricKind.INFO
+    rules = []
+    for place, signal in enumerate(REPLICA_SIGNALS):
+        source = engine.signals.get(signal)
+        if source is not None:
+            rules.append(_rule(signal, place, source, source.is_required))
+        elif info is not None and tells_size_in_labels and signal in DERIVED_FROM_LABELS:
+            rules.append(_rule(signal, place, info, is_required=False))
+    return tuple(rules)
+
+
+def _rule(signal: Signal, place: int, source: SignalSource, is_required: bool) -> _Rule:
+    return _Rule(signal, place, source.kind, is_required, source.appears_with_traffic, source.metrics[0].name)
+
+
+# Computed from the usage and the cache's size where the engine does not count tokens itself.
+DERIVED_FROM_LABELS = (Signal.KV_CACHE_USED_TOKENS, Signal.KV_CACHE_CAPACITY_TOKENS)
+
+_RULES: Mapping[str, tuple[_Rule, ...]] = {name: _rules(engine) for name, engine in ENGINES.items()}
+_LAZY_PLACES: Mapping[str, tuple[int, ...]] = {
+    name: tuple(rule.place for rule in rules if rule.appears_with_traffic) for name, rules in _RULES.items()
+}
+
+
+def has_replica_signals(engine: str) -> bool:
+    """Whether the engine (a key of ENGINES) exposes anything on its replicas."""
+    return bool(_RULES[engine])
+
+
+@dataclass(frozen=True, slots=True)
+class TickTrouble:
+    """What went wrong with this tick's answers. By signal: it is unknown of everybody; it may be missing of some."""
+
+    failed: Mapping[Signal, str] = field(default_factory=dict)
+    partial: frozenset[Signal] = frozenset()
+    rate_window_seconds: float = 60.0
+
+
+@dataclass(slots=True)
+class PoolMemory:
+    """What is remembered of a pool: its scrape interval, and which signals it has shown."""
+
+    engine: str
+    interval: ScrapeInterval = field(default_factory=ScrapeInterval)
+    seen: set[Signal] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolReading:
+    """The signals of a pool; those it does not expose are not in it."""
+
+    signals: dict[Signal, PoolSignal]
+    ready_replicas: int
+    fresh_replicas: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Replica:
+    """A ready replica: the pods of it that export a page, and how good their samples are together."""
+
+    pods: tuple[PodMemory, ...]
+    state: Good | Unknown
+
+
+def read_pool(
+    memory: PoolMemory,
+    pods: Sequence[tuple[LivePod, PodMemory | None]],
+    trouble: TickTrouble,
+    now_seconds: float,
+) -> PoolReading:
+    """One reading of each signal for each ready replica, added up over the pool.
+
+    A replica is ready when all its pods are. Of its pods all, or only a leader, may export a page; a pod that did and
+    does no longer makes the whole replica unknown. `now_seconds` is Prometheus' clock.
+    """
+    replicas = _ready_replicas(pods, memory.interval, now_seconds)
+    fresh = sum(isinstance(replica.state, Good) and not replica.state.is_held for replica in replicas)
+    if not _RULES[memory.engine]:
+        # Nothing is to be read of a replica, so nothing is missing.
+        return PoolReading({}, len(replicas), len(replicas), ())
+    signals: dict[Signal, PoolSignal] = {}
+    warnings: list[str] = []
+    for rule in _RULES[memory.engine]:
+        readings = _readings(memory, rule, replicas, trouble, now_seconds, warnings)
+        if readings is not None:
+            signals[rule.signal] = over_replicas(readings)
+    return PoolReading(signals, len(replicas), fresh, tuple(warnings))
+
+
+def _ready_replicas(
+    pods: Sequence[tuple[LivePod, PodMemory | None]], interval: ScrapeInterval, now_seconds: float
+) -> list[_Replica]:
+    ready: dict[str, bool] = {}
+    pages: dict[str, list[PodMemory]] = {}
+    for pod, page in pods:
+        ready[pod.replica] = pod.is_ready and ready.get(pod.replica, True)
+        if page is not None:
+            pages.setdefault(pod.replica, []).append(page)
+    return [_replica(pages.get(name, ()), interval, now_seconds) for name, is_ready in ready.items() if is_ready]
+
+
+_NEVER_SEEN = Unknown("no sample of it has been seen")
+
+
+def _replica(pages: Sequence[PodMemory], interval: ScrapeInterval, now_seconds: float) -> _Replica:
+    if not pages:
+        return _Replica((), _NEVER_SEEN)
+    states = [judge(page, interval, now_seconds) for page in pages]
+    if len(states) == 1:
+        return _Replica((pages[0],), states[0])
+    good: list[Good] = []
+    for state in states:
+        if isinstance(state, Unknown):
+            return _Replica(tuple(pages), state)
+        good.append(state)
+    together = Good(max(state.age_seconds for state in good), any(state.is_held for state in good))
+    return _Replica(tuple(pages), together)
+
+
+def _readings(
+    memory: PoolMemory,
+    rule: _Rule,
+    replicas: Sequence[_Replica],
+    trouble: TickTrouble,
+    now_seconds: float,
+    warnings: list[str],
+) -> list[Reading] | None:
+    """A reading a replica, or None where the signal is absent: optional, on no page, and never seen before."""
+    failure = trouble.failed.get(rule.signal)
+    if failure is not None:
+        if not rule.is_required and rule.signal not in memory.seen:
+            return None
+        return [Unknown(failure)] * len(replicas)
+    missing = _why_missing(memory, rule, trouble)
+    readings: list[Reading] = []
+    renamed = on_page = 0
+    for replica in replicas:
+        state = replica.state
+        if isinstance(state, Unknown):
+            readings.append(state)
+            continue
+        value = _value(memory.engine, rule, replica.pods)
+        if value is None:
+            readings.append(missing)
+            renamed += _is_overdue(rule, replica.pods, trouble, now_seconds)
+        elif value - value != 0 or value < 0:  # NaN, infinite, or a sentinel such as -1
+            readings.append(_NOT_A_NUMBER[rule.signal])
+            on_page += 1
+        else:
+            readings.append(Sample(value, state.age_seconds, state.is_held))
+            on_page += 1
+    if on_page:
+        memory.seen.add(rule.signal)
+    elif not rule.is_required and rule.signal not in memory.seen and rule.signal not in trouble.partial:
+        return None
+    if renamed and (rule.is_required or rule.signal in memory.seen) and rule.signal not in trouble.partial:
+        warnings.append(
+            f"{rule.signal.value} is not on the page of {renamed} of {len(replicas)} ready replicas, though other metrics "
+            f"are: {rule.name} may have been renamed; tokenscaler doctor metrics --page URL shows what is there"
+        )
+    return readings
+
+
+_NOT_A_NUMBER: Mapping[Signal, Unknown] = {
+    signal: Unknown(
+        "the size of the KV cache cannot be told" if signal in DERIVED_FROM_LABELS else "it is not a finite number"
+    )
+    for signal in REPLICA_SIGNALS
+}
+
+
+def _why_missing(memory: PoolMemory, rule: _Rule, trouble: TickTrouble) -> Unknown:
+    if rule.signal in trouble.partial:
+        return Unknown("Prometheus gave a partial answer")
+    if rule.kind is MetricKind.COUNTER:
+        return Unknown(f"fewer than two samples of it in {trouble.rate_window_seconds:g} s, or renamed")
+    if rule.signal in memory.seen:
+        return Unknown("it was on the pool's pages before and is not on this one")
+    return Unknown("it is not on the page; renamed?")
+
+
+def _is_overdue(rule: _Rule, pods: Sequence[PodMemory], trouble: TickTrouble, now_seconds: float) -> bool:
+    """A gauge should be on the first page already; the rate of a counter takes a while."""
+    if rule.kind is not MetricKind.COUNTER:
+        return True
+    return now_seconds - min(pod.first_seen_seconds for pod in pods) > trouble.rate_window_seconds
+
+
+def _value(engine: str, rule: _Rule, pods: Sequence[PodMemory]) -> float | None:
+    """The replica's value: the sum over its pods (of shares the mean by size); None when it is on no page."""
+    if len(pods) == 1:
+        value = pods[0].values[rule.place]
+        return _idle(engine, rule, pods[0]) if value is None else value
+    values = [pod.values[rule.place] for pod in pods]
+    known = [value for value in values if value is not None]
+    if not known:
+        return _idle(engine, rule, pods[0])
+    if rule.is_required and len(known) < len(values):
+        return None
+    if rule.signal is Signal.KV_CACHE_USAGE:
+        return _mean_by_size(pods, rule.place)
+    return sum(known)
+
+
+_CAPACITY_PLACE = REPLICA_SIGNALS.index(Signal.KV_CACHE_CAPACITY_TOKENS)
+
+
+def _mean_by_size(pods: Sequence[PodMemory], place: int) -> float:
+    pairs = [(value, pod.values[_CAPACITY_PLACE]) for pod in pods if (value := pod.values[place]) is not None]
+    total = sum(size or 0.0 for _, size in pairs)
+    if total > 0 and all(size is not None for _, size in pairs):
+        return sum(value * (size or 0.0) for value, size in pairs) / total
+    return sum(value for value, _ in pairs) / len(pairs)
+
+
+def _idle(engine: str, rule: _Rule, pod: PodMemory) -> float | None:
+    """Zero for a replica that has never served, on whose page nothing is that comes with the first request."""
+    if not rule.appears_with_traffic:
+        return None
+    return 0.0 if all(pod.values[place] is None for place in _LAZY_PLACES[engine]) else None
