@@ -110,7 +110,7 @@ def _from_status(kubeconfig: Path | None, context: str | None, namespace: str, n
         return _NotFound(str(error))
     document = connection.get(path)
     if isinstance(document, ApiFailure):
-        return _NotFound(str(document))
+        return _NotFound(document.message)
     record = document.get("status", {}).get("lastRecord")
     if not isinstance(record, str):
         return _NotFound(f"{namespace}/{name} has no decision in its status yet (does a controller run?)")
