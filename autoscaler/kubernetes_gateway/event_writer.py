@@ -10,6 +10,7 @@ from autoscaler.controller.events import PoolEvent
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure
 from autoscaler.kubernetes_gateway.background_writer import BackgroundWriter
 from autoscaler.kubernetes_gateway.connection import ApiConnection, Document
+from policies.reasons import Reason
 
 QUIET_SECONDS = 60.0
 MAXIMUM_NOTE_CHARACTERS = 1024
@@ -29,12 +30,15 @@ class EventWriter:
         self._sequence = 0
 
     def send(self, event: PoolEvent) -> None:
-        """Queues the Event, unless the same was sent for the object within the last minute."""
+        """Queues the Event, unless one with its reason was sent for the object within the last minute.
+
+        A rescale is always sent: each is a fact of its own.
+        """
         scaler = event.scaler
         now = self._clock.monotonic_seconds()
-        key = (scaler.namespace, scaler.name, f"{event.reason.value} {event.message}"[:200])
+        key = (scaler.namespace, scaler.name, event.reason.value)
         self._forget_before(now - QUIET_SECONDS)
-        if key in self._last_sent_seconds:
+        if key in self._last_sent_seconds and event.reason is not Reason.SUCCEEDED_RESCALE:
             return
         self._last_sent_seconds[key] = now
         self._sequence += 1
