@@ -2,11 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from policies.history import ScalingHistory
+from policies.constraints.activation import idle_since, leave_alone, limit_last_replica, wake_up
+from policies.constraints.constraint import Constraint
+from policies.constraints.missing_data import limit_by_missing_data
+from policies.constraints.mode import limit_by_mode
+from policies.constraints.rate_limit import limit_by_rate, longest_period_seconds
+from policies.constraints.replica_bounds import bounds_at, limit_to_bounds
+from policies.constraints.stabilization import limit_by_stabilization, longest_window_seconds
+from policies.constraints.tolerance import limit_by_tolerance
+from policies.decision_input import DecisionInput
+from policies.explanation import explain
+from policies.history import ScalingHistory, after_any_gap, with_recommendation, without_old_events
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation
+from policies.recommenders.recommender import RECOMMENDERS
+from policies.sight import assess_sight
+from policies.situation import Situation, largest
+
+# What happens to the largest vote, rounded up, until it is the desired count.
+STEPS: Mapping[str, Constraint] = MappingProxyType(
+    {
+        "tolerance": limit_by_tolerance,
+        "missingData": limit_by_missing_data,
+        "stabilization": limit_by_stabilization,
+        "rateLimit": limit_by_rate,
+        "lastReplica": limit_last_replica,
+        "bounds": limit_to_bounds,
+        "mode": limit_by_mode,
+    }
+)
+# A pool that we have put to sleep wakes up straight to the count that is asked for.
+STEPS_ASLEEP: Mapping[str, Constraint] = MappingProxyType(
+    {
+        "wakeUp": wake_up,
+        "missingData": limit_by_missing_data,
+        "bounds": limit_to_bounds,
+        "mode": limit_by_mode,
+    }
+)
+# A count beyond the bounds is brought to the nearer one at once, as in HPA: bounds are not a matter of load.
+STEPS_BEYOND_BOUNDS: Mapping[str, Constraint] = MappingProxyType({"bounds": limit_to_bounds, "mode": limit_by_mode})
+# Somebody else has switched the pool off.
+STEPS_SWITCHED_OFF: Mapping[str, Constraint] = MappingProxyType({"switchedOff": leave_alone})
+
+# What has passed this step is the recommendation that later decisions look back on.
+RECOMMENDED_AFTER = "missingData"
+# Reasons of a step that had nothing to do.
+NEUTRAL = frozenset({Reason.NOT_LIMITED, Reason.DESIRED_WITHIN_RANGE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +77,80 @@ class ScalingDecision:
     binding: str | None
     steps: tuple[DecisionStep, ...]
     next_history: ScalingHistory
+
+
+def decide(decision_input: DecisionInput) -> ScalingDecision:
+    """The replica count for this moment.
+
+    The same input gives the same decision. With missing or stale signals the count is never lowered (see
+    `constraints/missing_data.py`). A change that the caller then writes it reports by `history.with_rescale`.
+    """
+    situation = _understand(decision_input)
+    table, replicas = _table_for(situation)
+    steps: list[DecisionStep] = []
+    for name, limit in table.items():
+        limited = limit(situation, replicas)
+        steps.append(DecisionStep(name, replicas, limited.replicas, limited.reason, limited.message))
+        replicas = limited.replicas
+    telling = [step for step in steps if step.after != step.before or step.reason not in NEUTRAL]
+    return ScalingDecision(
+        desired_replicas=replicas,
+        reason=_reason(situation, telling),
+        message=explain(situation, replicas, [step.message for step in telling]),
+        recommendations=situation.recommendations,
+        binding=situation.binding.recommender if situation.binding else None,
+        steps=tuple(steps),
+        next_history=_next_history(situation, steps, replicas),
+    )
+
+
+def _understand(decision_input: DecisionInput) -> Situation:
+    history = after_any_gap(decision_input.history, decision_input.now_seconds)
+    recommendations = tuple(vote for recommend in RECOMMENDERS.values() for vote in recommend(decision_input))
+    return Situation(
+        decision_input=decision_input,
+        history=history,
+        recommendations=recommendations,
+        binding=largest(recommendations),
+        bounds=bounds_at(decision_input.parameters, decision_input.now_seconds),
+        sight=assess_sight(decision_input, history, recommendations),
+        idle_since_seconds=idle_since(decision_input, history, recommendations),
+    )
+
+
+def _table_for(situation: Situation) -> tuple[Mapping[str, Constraint], int]:
+    """Which limits apply, and the count that they begin with."""
+    current, bounds = situation.current_replicas, situation.bounds
+    proposed = current if situation.binding is None else situation.binding.rounded_up
+    if current == 0:
+        return (STEPS_ASLEEP, proposed) if situation.history.is_scaled_to_zero else (STEPS_SWITCHED_OFF, 0)
+    if not bounds.minimum <= current <= bounds.maximum:
+        return STEPS_BEYOND_BOUNDS, current
+    return STEPS, proposed
+
+
+def _reason(situation: Situation, telling: list[DecisionStep]) -> Reason:
+    """The last limit that changed the count; else the first that has something to say; else the binding vote's."""
+    changes = [step for step in telling if step.after != step.before]
+    if telling:
+        return changes[-1].reason if changes else telling[0].reason
+    return situation.binding.reason if situation.binding else Reason.NO_VOTES
+
+
+def _next_history(situation: Situation, steps: list[DecisionStep], desired_replicas: int) -> ScalingHistory:
+    now_seconds, parameters, sight = situation.now_seconds, situation.parameters, situation.sight
+    history = without_old_events(situation.history, now_seconds, longest_period_seconds(parameters))
+    for step in steps:
+        if step.name == RECOMMENDED_AFTER:
+            history = with_recommendation(history, now_seconds, step.after, longest_window_seconds(parameters))
+    return replace(
+        history,
+        last_desired_replicas=desired_replicas,
+        last_seen_replicas=situation.current_replicas,
+        blind_since_seconds=sight.blind_since_seconds,
+        consecutive_good_readings=sight.consecutive_good_readings,
+        is_in_fallback=sight.is_in_fallback,
+        low_coverage_since_seconds=sight.low_coverage_since_seconds,
+        most_missing_replicas=sight.most_missing_replicas,
+        idle_since_seconds=situation.idle_since_seconds,
+    )

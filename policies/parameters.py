@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from policies.constraints.behavior import ScalingBehavior
 from policies.constraints.missing_data import MissingDataParameters
-from policies.parameter_model import ParameterModel
+from policies.parameter_model import UNIQUE_NAMES, CelRule, ParameterModel
 from policies.recommenders.custom import CustomParameters
 from policies.recommenders.kv_cache import KVCacheParameters
 from policies.recommenders.pending_requests import PendingRequestsParameters
@@ -41,7 +41,9 @@ class SignalParameters(ParameterModel):
     kv_cache: KVCacheParameters | None = None
     waiting_requests: WaitingRequestsParameters | None = None
     pending_requests: PendingRequestsParameters | None = None
-    custom: tuple[CustomParameters, ...] = Field(default=(), max_length=8, description="Votes of the user's own.")
+    custom: tuple[CustomParameters, ...] = Field(
+        default=(), max_length=8, description="Votes of the user's own.", json_schema_extra=UNIQUE_NAMES
+    )
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
@@ -73,10 +75,47 @@ class ScalingParameters(ParameterModel):
     signals: SignalParameters = SignalParameters()
     behavior: ScalingBehavior = ScalingBehavior()
     schedules: tuple[ScheduleWindow, ...] = Field(
-        default=(), max_length=32, description="Recurring windows with bounds of their own."
+        default=(),
+        max_length=32,
+        description="Recurring windows with bounds of their own.",
+        json_schema_extra=UNIQUE_NAMES,
     )
     missing_data: MissingDataParameters = MissingDataParameters()
     cold_start: ColdStartParameters = ColdStartParameters()
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            rule="self.minReplicas <= self.maxReplicas",
+            message="minReplicas must not be above maxReplicas",
+            field_path=".minReplicas",
+        ),
+        CelRule(
+            rule="!has(self.missingData.fallback) || self.missingData.fallback.replicas <= self.maxReplicas",
+            message="missingData.fallback.replicas must not be above maxReplicas",
+            field_path=".missingData.fallback.replicas",
+        ),
+        CelRule(
+            rule="self.schedules.all(w, !has(w.minReplicas) || w.minReplicas <= self.maxReplicas)",
+            message="minReplicas of every schedule must not be above maxReplicas",
+            field_path=".schedules",
+        ),
+        CelRule(
+            rule="self.schedules.all(w, !has(w.maxReplicas) || w.maxReplicas >= self.minReplicas)",
+            message="maxReplicas of every schedule must not be below minReplicas",
+            field_path=".schedules",
+        ),
+        CelRule(
+            rule=(
+                "self.minReplicas > 0 || has(self.signals.pendingRequests) || self.signals.custom.size() > 0 || "
+                "self.schedules.size() > 0"
+            ),
+            message=(
+                "minReplicas 0 needs something that can be seen without replicas to wake the pool: "
+                "signals.pendingRequests, signals.custom or schedules"
+            ),
+            field_path=".minReplicas",
+        ),
+    )
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:

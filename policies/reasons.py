@@ -21,6 +21,7 @@ class Reason(StrEnum):
     SIGNAL_UNKNOWN = "SignalUnknown"  # it should be there and is not
 
     # Limits: what became of it.
+    NOT_LIMITED = "NotLimited"  # the limit had nothing to do
     WITHIN_TOLERANCE = "WithinTolerance"
     READY_FOR_NEW_SCALE = "ReadyForNewScale"  # recommended size matches current size
     SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
@@ -31,6 +32,8 @@ class Reason(StrEnum):
     TOO_FEW_REPLICAS = "TooFewReplicas"
     DESIRED_WITHIN_RANGE = "DesiredWithinRange"
     SCALE_UP_ONLY = "ScaleUpOnly"
+    SCALED_TO_ZERO = "ScaledToZero"
+    RECENTLY_ACTIVE = "RecentlyActive"  # not idle for long enough, or not proven to be, to go to zero
 
     # Missing data.
     METRICS_UNAVAILABLE = "MetricsUnavailable"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policies.reasons import Reason
+from policies.wording import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,16 @@ def vote(
     reads_replicas: bool = True,
     is_exact: bool = False,
 ) -> ScalingRecommendation:
-    """A vote of `demand / per_replica` replicas. `cautious_demand` defaults to the demand: nothing is unknown."""
+    """A vote of `demand / per_replica` replicas; the number is put at the end of the message.
+
+    `cautious_demand` defaults to the demand: nothing is unknown.
+    """
     replicas = demand / per_replica
     return ScalingRecommendation(
         recommender=recommender,
         replicas=replicas,
         reason=reason,
-        message=message,
+        message=f"{message} {number(replicas)}",
         values=values,
         demand=demand,
         per_replica=per_replica,

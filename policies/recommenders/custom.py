@@ -58,7 +58,7 @@ def _recommend(
         Reason.CUSTOM,
         milli_value(value),
         milli_target(parameters.per_replica),
-        f"{parameters.name} ({number(value)} at {number(parameters.per_replica)} a replica)",
+        f"{parameters.name} ({number(value)} at {number(parameters.per_replica)} a replica) needs",
         {"value": value, "valuePerReplica": parameters.per_replica},
         reads_replicas=False,
     )

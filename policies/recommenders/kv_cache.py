@@ -47,7 +47,7 @@ def recommend_kv_cache(decision_input: DecisionInput) -> tuple[ScalingRecommenda
             Reason.KV_CACHE,
             used.likely,
             highest,
-            f"KV cache (mean use {number(usage.mean * 100)} %, at most {number(highest * 100)} %)",
+            f"KV cache (mean use {number(usage.mean * 100)} %, at most {number(highest * 100)} %) needs",
             {"kvCacheUsageSum": used.likely, "kvCacheUsagePerReplica": highest},
             cautious_demand=used.cautious,
         ),

@@ -43,7 +43,7 @@ def recommend_pending_requests(decision_input: DecisionInput) -> tuple[ScalingRe
             Reason.PENDING_REQUESTS,
             pending,
             per_replica,
-            f"pending requests ({number(pending)} at {number(per_replica)} a replica)",
+            f"pending requests ({number(pending)} at {number(per_replica)} a replica) need",
             {"pendingRequests": pending, "pendingRequestsPerReplica": per_replica},
             reads_replicas=False,
         ),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim, CronSimError
+from cronsim import CronSim
 from pydantic import Field, field_validator, model_validator
 
-from policies.parameter_model import ParameterModel
+from policies.cron_expression import check_cron_expression, cron_rules
+from policies.parameter_model import CelRule, ParameterModel
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation, vote
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
 
 NAME = "schedule"
-
-# Any moment will do: an expression is tried once when it is read, to learn whether it is valid and ever happens.
-_SOME_MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class ScheduleWindow(ParameterModel):
@@ -33,7 +31,11 @@ class ScheduleWindow(ParameterModel):
         description="Names the window; lower case letters, digits and dashes, unique within the policy.",
     )
     timezone: str = Field(
-        default="UTC", min_length=1, max_length=64, description="IANA time zone of start and end. Default UTC."
+        default="UTC",
+        min_length=1,
+        max_length=64,
+        pattern="^(UTC|GMT|[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)+)$",
+        description="IANA time zone of start and end, such as America/New_York. Default UTC.",
     )
     start: str = Field(
         min_length=9, max_length=128, description="When the window opens: minute hour day-of-month month day-of-week."
@@ -44,6 +46,24 @@ class ScheduleWindow(ParameterModel):
     )
     max_replicas: int | None = Field(
         default=None, ge=1, le=100_000, description="Replicas to have at most while the window is open."
+    )
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule("has(self.minReplicas) || has(self.maxReplicas)", "give minReplicas, maxReplicas or both"),
+        CelRule("self.start != self.end", "end must not be the same as start", ".end"),
+        CelRule(
+            "!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",
+            "minReplicas must not be above maxReplicas",
+            ".minReplicas",
+        ),
+        # An unknown zone makes the expression itself fail, with the zone's name in the message.
+        CelRule(
+            "timestamp('2024-01-01T00:00:00Z').getHours(self.timezone) >= 0",
+            "timezone must be an IANA time zone such as UTC or America/New_York",
+            ".timezone",
+        ),
+        *cron_rules("start"),
+        *cron_rules("end"),
     )
 
     @field_validator("timezone")
@@ -58,18 +78,7 @@ class ScheduleWindow(ParameterModel):
     @field_validator("start", "end")
     @classmethod
     def _check_cron(cls, expression: str) -> str:
-        if len(expression.split()) != 5:
-            raise ValueError(
-                f"{expression!r} has {len(expression.split())} fields; cron needs 5: minute hour day-of-month month "
-                'day-of-week, such as "30 7 * * 1-5"'
-            )
-        try:
-            next(CronSim(expression, _SOME_MOMENT))
-        except CronSimError as error:
-            raise ValueError(f"{expression!r} is no cron expression: {error}") from error
-        except StopIteration as error:
-            raise ValueError(f"{expression!r} never happens") from error
-        return expression
+        return check_cron_expression(expression)
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
@@ -97,7 +106,7 @@ def recommend_schedule(decision_input: DecisionInput) -> tuple[ScalingRecommenda
     for window in open_windows(parameters.schedules, decision_input.now_seconds):
         if window.min_replicas is not None and window.min_replicas > replicas:
             replicas, opened_by = window.min_replicas, window.name
-    message = f"schedule {opened_by}" if opened_by else "schedule (no window raises the minimum now)"
+    message = f"schedule {opened_by} asks for" if opened_by else "schedule (no window raises the minimum now) asks for"
     return (
         vote(
             NAME, Reason.SCHEDULE, replicas, 1.0, message, {"replicas": replicas}, reads_replicas=False, is_exact=True

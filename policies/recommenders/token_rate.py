@@ -54,7 +54,7 @@ def recommend_token_rate(decision_input: DecisionInput) -> tuple[ScalingRecommen
             Reason.TOKEN_RATE,
             rate,
             full,
-            f"token rate ({number(rate)} a second at {number(full)} a replica)",
+            f"token rate ({number(rate)} a second at {number(full)} a replica) needs",
             {
                 "promptTokensPerSecond": prompts.likely,
                 "generationTokensPerSecond": generations.likely,

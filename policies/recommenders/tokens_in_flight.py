@@ -65,7 +65,7 @@ def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRe
             Reason.TOKENS_IN_FLIGHT,
             tokens.likely,
             per_replica,
-            f"tokens in flight ({number(tokens.likely)} at {number(per_replica)} a replica)",
+            f"tokens in flight ({number(tokens.likely)} in all, {number(per_replica)} is a replica's share) need",
             {"tokensInFlight": tokens.likely, "tokensPerReplica": per_replica},
             cautious_demand=tokens.cautious,
         ),

@@ -47,7 +47,7 @@ def recommend_waiting_requests(decision_input: DecisionInput) -> tuple[ScalingRe
             Reason.WAITING_REQUESTS,
             requests.likely,
             per_replica,
-            f"waiting requests ({number(requests.likely)} at {number(per_replica)} a replica)",
+            f"waiting requests ({number(requests.likely)} at {number(per_replica)} a replica) need",
             {"waitingRequests": requests.likely, "waitingRequestsPerReplica": per_replica},
             cautious_demand=requests.cautious,
         ),

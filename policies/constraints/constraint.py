@@ -1,0 +1,28 @@
+"""What is a limit? A pure function from the situation and the count so far to the count that it lets through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from policies.reasons import Reason
+
+if TYPE_CHECKING:
+    from policies.situation import Situation  # it holds the bounds and parameters that limits declare
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """What a limit makes of a count, why, and a sentence. `NotLimited` where it had nothing to do."""
+
+    replicas: int
+    reason: Reason
+    message: str
+
+
+class Constraint(Protocol):
+    """One limit; `policies/decision.py` has the tables of them in their order."""
+
+    def __call__(self, situation: Situation, replicas: int) -> Limited:
+        """The count that is let through, which may be the one that came."""
+        ...

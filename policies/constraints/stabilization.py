@@ -1,0 +1,72 @@
+"""Has the need lasted? Growth takes the lowest recommendation of its window, shrinking the highest of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from policies.constraints.constraint import Limited
+from policies.history import TimedRecommendation
+from policies.reasons import Reason
+from policies.wording import duration
+
+if TYPE_CHECKING:
+    from policies.parameters import ScalingParameters
+    from policies.situation import Situation
+
+
+def stabilize(
+    current: int,
+    proposed: int,
+    recommendations: Iterable[TimedRecommendation],
+    now_seconds: float,
+    scale_up_window_seconds: float,
+    scale_down_window_seconds: float,
+) -> int:
+    """The proposal held within recent recommendations: the HorizontalPodAutoscaler's rule where `behavior` is set.
+
+    A recommendation counts while it is younger than the window (strictly). The result starts at the present count, is
+    raised to the lowest of the scale-up window where that is more, and lowered to the highest of the scale-down window
+    where that is less; so a falling proposal never makes it grow, nor a rising one shrink.
+    """
+    lowest = highest = proposed
+    for recommendation in recommendations:
+        age_seconds = now_seconds - recommendation.at_seconds
+        if age_seconds < scale_up_window_seconds:
+            lowest = min(lowest, recommendation.replicas)
+        if age_seconds < scale_down_window_seconds:
+            highest = max(highest, recommendation.replicas)
+    return min(max(current, lowest), highest)
+
+
+def scale_down_window_seconds(parameters: ScalingParameters) -> float:
+    """The scale-down window, or the cold start if that is longer: what is given up takes so long to get back."""
+    return float(max(parameters.behavior.scale_down.stabilization_window_seconds, parameters.cold_start.prior_seconds))
+
+
+def longest_window_seconds(parameters: ScalingParameters) -> float:
+    """How long recommendations must be remembered."""
+    scale_up_window_seconds = parameters.behavior.scale_up.stabilization_window_seconds
+    return max(scale_down_window_seconds(parameters), float(scale_up_window_seconds))
+
+
+def limit_by_stabilization(situation: Situation, replicas: int) -> Limited:
+    """The count that has been asked for long enough. No shrinking before a full scale-down window has been seen."""
+    current = situation.current_replicas
+    history, now_seconds = situation.history, situation.now_seconds
+    up_window = float(situation.parameters.behavior.scale_up.stabilization_window_seconds)
+    down_window = scale_down_window_seconds(situation.parameters)
+    after = stabilize(current, replicas, history.recommendations, now_seconds, up_window, down_window)
+    seen_seconds = now_seconds - history.complete_since_seconds
+    if after < current and seen_seconds < down_window:
+        message = (
+            f"held at {current}: {duration(max(seen_seconds, 0.0))} seen of the {duration(down_window)} to look back"
+        )
+        return Limited(current, Reason.HISTORY_INCOMPLETE, message)
+    if after > replicas:
+        message = f"held at {after}: so many were needed within the last {duration(down_window)}"
+        return Limited(after, Reason.SCALE_DOWN_STABILIZED, message)
+    if after < replicas:
+        message = f"held at {after}: no more were needed for all of the last {duration(up_window)}"
+        return Limited(after, Reason.SCALE_UP_STABILIZED, message)
+    return Limited(after, Reason.NOT_LIMITED, f"the same within the last {duration(down_window)}")

@@ -1,0 +1,43 @@
+"""Is the difference to the present count worth a change?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policies.constraints.constraint import Limited
+from policies.hpa.metric_proposal import Tolerance, propose_average_value
+from policies.reasons import Reason
+from policies.situation import largest
+from policies.wording import number
+
+if TYPE_CHECKING:
+    from policies.parameters import ScalingParameters
+    from policies.situation import Situation
+
+
+def tolerance_of(parameters: ScalingParameters) -> Tolerance:
+    """The policy's band around the present count."""
+    return Tolerance(up=parameters.behavior.scale_up.tolerance, down=parameters.behavior.scale_down.tolerance)
+
+
+def limit_by_tolerance(situation: Situation, replicas: int) -> Limited:
+    """The present count where the largest vote is within the band around it; exact votes are never ignored.
+
+    As in HPA, with the target's own count in place of its status: surge pods of a rollout are no demand. Votes below
+    the largest are below the band, or in it with the same result, so to judge the largest is to judge each.
+    """
+    tolerant = largest(vote for vote in situation.recommendations if not vote.is_exact)
+    if tolerant is None or tolerant.replicas is None:
+        return Limited(replicas, Reason.NOT_LIMITED, "no vote that a tolerance applies to")
+    exact = largest(vote for vote in situation.recommendations if vote.is_exact)
+    current = situation.current_replicas
+    band = tolerance_of(situation.parameters)
+    proposed = propose_average_value(tolerant.demand, tolerant.per_replica, current, band)
+    after = max(proposed, 0 if exact is None else exact.rounded_up)
+    if after == replicas:
+        return Limited(replicas, Reason.NOT_LIMITED, f"{number(tolerant.replicas)} against {current} replicas")
+    message = (
+        f"kept at {after}: {number(tolerant.replicas)} is within {number(100 * band.down)} % below and "
+        f"{number(100 * band.up)} % above {current}"
+    )
+    return Limited(after, Reason.WITHIN_TOLERANCE, message)

@@ -1,0 +1,51 @@
+"""What do all limits of one decision share? The input, the votes, and what follows from them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from policies.constraints.replica_bounds import ReplicaBounds
+from policies.decision_input import DecisionInput
+from policies.history import ScalingHistory
+from policies.parameters import ScalingParameters
+from policies.recommendation import ScalingRecommendation
+from policies.sight import Sight
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """One decision before any limit.
+
+    `binding` is the largest vote, None where none has an opinion. `history` is the input's as far as it may be relied
+    on. `idle_since_seconds` is since when it is proven that there are no requests.
+    """
+
+    decision_input: DecisionInput
+    history: ScalingHistory
+    recommendations: tuple[ScalingRecommendation, ...]
+    binding: ScalingRecommendation | None
+    bounds: ReplicaBounds
+    sight: Sight
+    idle_since_seconds: float | None
+
+    @property
+    def current_replicas(self) -> int:
+        """What the target asks for now, whoever wrote it."""
+        return self.decision_input.replicas.spec
+
+    @property
+    def now_seconds(self) -> float:
+        """The moment of the decision, unix time."""
+        return self.decision_input.now_seconds
+
+    @property
+    def parameters(self) -> ScalingParameters:
+        """The policy."""
+        return self.decision_input.parameters
+
+
+def largest(recommendations: Iterable[ScalingRecommendation]) -> ScalingRecommendation | None:
+    """The vote for the most replicas; the first of several that ask for the same; None where none has an opinion."""
+    opinions = [recommendation for recommendation in recommendations if recommendation.replicas is not None]
+    return max(opinions, key=lambda recommendation: recommendation.replicas or 0.0, default=None)
