@@ -1,7 +1,7 @@
 """How does every pod of a pool get a /metrics page of its own, with the load and the faults that a test states?
 
-One HTTP server on loopback serves them all: `/pods/NAMESPACE/POD/metrics` a page, `/targets` the list of them for
-Prometheus' `http_sd_configs`.
+One HTTP server on loopback serves them all: `/pods/NAMESPACE/POD/metrics` a page, `/gateway` that of the gateway
+before them, `/targets` the list of them for Prometheus' `http_sd_configs`.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ class VllmExporters:
         self._lock = threading.Lock()
         self._loads: dict[tuple[str, str], PoolLoad] = {}
         self._exporters: dict[tuple[str, str], _Exporter] = {}
+        self._gateway_pending: dict[str, int] = {}
         self._released = threading.Event()
         exporters = self
 
@@ -144,6 +145,11 @@ class VllmExporters:
                 self._exporters[namespace, pod].fault = fault
             self._released.set()
             self._released = threading.Event()
+
+    def set_gateway_pending(self, pool: str, requests: int) -> None:
+        """The gateway's own page says `gateway_pending_requests{pool=...}` from now on."""
+        with self._lock:
+            self._gateway_pending[pool] = requests
 
     def restart(self, namespace: str, pod: str) -> None:
         """The engine in this pod starts anew: its counters are zero again."""
@@ -203,6 +209,11 @@ class VllmExporters:
         if request.path == "/targets":
             self._reply(request, 200, json.dumps(self._targets()), "application/json")
             return
+        if request.path == "/gateway":
+            with self._lock:
+                lines = [f'gateway_pending_requests{{pool="{pool}"}} {n}' for pool, n in self._gateway_pending.items()]
+            self._reply(request, 200, "\n".join(["# TYPE gateway_pending_requests gauge", *lines, ""]), "text/plain")
+            return
         match = re.fullmatch(r"/pods/([^/]+)/([^/]+)/metrics", request.path)
         page, fault = self._page(match[1], match[2]) if match else (None, None)
         if fault is Fault.HANGS:
@@ -236,7 +247,8 @@ class VllmExporters:
     def _targets(self) -> list[Mapping[str, Any]]:
         with self._lock:
             pods = [exporter.pod for _, exporter in sorted(self._exporters.items())]
-        return [
+        gateway = {"targets": [self.address], "labels": {"__metrics_path__": "/gateway", "instance": "gateway"}}
+        targets = [
             {
                 "targets": [self.address],
                 "labels": {
@@ -248,6 +260,7 @@ class VllmExporters:
             }
             for pod in pods
         ]
+        return [gateway, *targets]
 
     @staticmethod
     def _reply(request: BaseHTTPRequestHandler, status: int, text: str, content_type: str) -> None:
