@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from policies.parameter_model import ParameterModel
+from autoscaler.api.document import RefusedObject, parse_object
+from policies.parameter_model import CelRule, ParameterModel
 from policies.parameters import ScalingParameters
+
+KIND = "InferenceScaler"
 
 
 class EngineName(StrEnum):
@@ -25,16 +30,81 @@ class EngineName(StrEnum):
 class ScaleTargetRef(ParameterModel):
     """An object with a scale subresource, in the InferenceScaler's own namespace."""
 
-    api_version: str = Field(min_length=1)
-    kind: str = Field(min_length=1)
-    name: str = Field(min_length=1)
+    api_version: str = Field(
+        min_length=1,
+        max_length=317,
+        pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$",
+        description="Group and version, such as apps/v1.",
+    )
+    kind: str = Field(
+        min_length=1, max_length=63, pattern="^[A-Z][A-Za-z0-9]*$", description="Kind, such as Deployment."
+    )
+    name: str = Field(
+        min_length=1,
+        max_length=253,
+        pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+        description="Name of the object: lower case letters, digits, dashes and dots.",
+    )
+
+
+class AcceleratorPoolRef(ParameterModel):
+    """The AcceleratorPool (cluster-scoped) whose nodes the pool's pods run on."""
+
+    name: str = Field(
+        min_length=1,
+        max_length=253,
+        pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+        description="Name of the AcceleratorPool: lower case letters, digits, dashes and dots.",
+    )
+
+
+# Signals that are read from an engine's own metrics page.
+_ENGINE_SIGNALS = ("tokensInFlight", "tokenRate", "kvCache", "waitingRequests")
 
 
 class InferenceScalerSpec(ScalingParameters):
     """What a user wishes for one pool: which pods, which engine, and the scaling parameters."""
 
     scale_target_ref: ScaleTargetRef
-    engine: EngineName
+    engine: EngineName = Field(description="Inference server in the pods. custom: only the user's own PromQL is read.")
+    accelerator_pool_ref: AcceleratorPoolRef | None = Field(
+        default=None, description="The AcceleratorPool whose wanted accelerators this pool's replicas are counted to."
+    )
+    accelerators_per_replica: int | None = Field(
+        default=None,
+        ge=1,
+        le=4096,
+        description="Accelerators of one replica, all its pods together. Null: the nvidia.com/gpu limits of its pods.",
+    )
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            rule="self.engine != 'custom' || !("
+            + " || ".join(f"has(self.signals.{name})" for name in _ENGINE_SIGNALS)
+            + ")",
+            message=(
+                "engine custom has no signals of its own: use signals.custom or signals.pendingRequests instead of "
+                + ", ".join(_ENGINE_SIGNALS)
+            ),
+            field_path=".signals",
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _check_engine_signals(self) -> Self:
+        signals = self.signals.model_dump(by_alias=True)
+        used = [name for name in _ENGINE_SIGNALS if signals[name] is not None]
+        if self.engine is EngineName.CUSTOM and used:
+            raise ValueError(
+                f"engine custom has no signals of its own: use signals.custom or signals.pendingRequests instead of "
+                f"{', '.join(used)}"
+            )
+        return self
+
+    @cached_property
+    def parameters(self) -> ScalingParameters:
+        """The part that `decide` reads, without the rest: it goes into every decision record."""
+        return ScalingParameters(**{name: getattr(self, name) for name in ScalingParameters.model_fields})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +133,23 @@ class InvalidInferenceScaler:
     name: str
     generation: int
     problems: tuple[str, ...]
+    uid: str = ""
+    status: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str]:
         """(namespace, name)."""
         return (self.namespace, self.name)
+
+
+def parse_inference_scaler(document: Mapping[str, Any]) -> InferenceScaler | InvalidInferenceScaler:
+    """A document from the API server or from a file. A namespace that is left out is "default"; never raises."""
+    parsed = parse_object(document, KIND, InferenceScalerSpec, is_namespaced=True)
+    meta = parsed.meta
+    if isinstance(parsed, RefusedObject):
+        return InvalidInferenceScaler(
+            meta.namespace, meta.name, meta.generation, parsed.problems, meta.uid, parsed.status
+        )
+    return InferenceScaler(
+        meta.namespace, meta.name, meta.uid, meta.generation, meta.created_at_seconds, parsed.spec, parsed.status
+    )
