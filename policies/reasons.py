@@ -72,3 +72,11 @@ class Reason(StrEnum):
     SPEC_ACCEPTED = "SpecAccepted"
     SPEC_INVALID = "SpecInvalid"
     INTERNAL_ERROR = "InternalError"
+
+    # Accelerator pools.
+    NODES_FOUND = "NodesFound"
+    NO_NODES = "NoNodes"
+    SCALERS_COUNTED = "ScalersCounted"
+    ACCELERATORS_UNKNOWN = "AcceleratorsUnknown"  # accelerators of a replica, or its desired replicas, are not known
+    ACCELERATORS_SUFFICIENT = "AcceleratorsSufficient"
+    ACCELERATORS_SHORT = "AcceleratorsShort"

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 from pydantic import Field
 
 from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
+
+# What the schema says beside the Python type.
+DATE_TIME: dict[str, Any] = {"format": "date-time"}
+CONDITION_LIST: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
 
 class ConditionType(StrEnum):
@@ -21,7 +26,10 @@ class ConditionType(StrEnum):
     ABLE_TO_SCALE = "AbleToScale"
     SCALING_ACTIVE = "ScalingActive"
     SCALING_LIMITED = "ScalingLimited"
+    # Of an AcceleratorPool.
     NODES_FOUND = "NodesFound"
+    SCALERS_COUNTED = "ScalersCounted"
+    ACCELERATORS_SUFFICIENT = "AcceleratorsSufficient"
 
 
 class ConditionStatus(StrEnum):
@@ -39,7 +47,7 @@ class Condition(ParameterModel):
     status: ConditionStatus
     reason: str = Field(min_length=1, max_length=1024, description="One word for machines.")
     message: str = Field(default="", max_length=32768, description="A sentence for a person.")
-    last_transition_time: str = Field(description="RFC 3339, UTC.")
+    last_transition_time: str = Field(description="When its status last changed.", json_schema_extra=DATE_TIME)
     observed_generation: int = Field(default=0, ge=0, description="Generation of the spec it was judged by.")
 
 

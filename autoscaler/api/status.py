@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
-from autoscaler.api.conditions import Condition
+from autoscaler.api.accelerator_pool import AcceleratorPoolStatus
+from autoscaler.api.conditions import CONDITION_LIST, DATE_TIME, Condition
+from autoscaler.api.saved_history import from_json, to_json
 from policies.history import ScalingHistory
 from policies.parameter_model import ParameterModel
 
@@ -22,11 +24,16 @@ class InferenceScalerStatus(ParameterModel):
     ready_replicas: int | None = Field(default=None, ge=0, description="Replicas that serve.")
     starting_replicas: int | None = Field(default=None, ge=0, description="Replicas starting in time.")
     desired_replicas: int | None = Field(default=None, ge=0, description="Replicas decided.")
+    accelerators_desired: int | None = Field(default=None, ge=0, description="Accelerators of the desired replicas.")
     binding_reason: str = Field(default="", max_length=64, description="Which rule or limit gave the count.")
     message: str = Field(default="", max_length=4096, description="The decision in one sentence.")
-    reason_since: str | None = Field(default=None, description="Since when count and reason are these; RFC 3339.")
-    last_scale_time: str | None = Field(default=None, description="When the count was last written; RFC 3339.")
-    conditions: tuple[Condition, ...] = Field(default=(), max_length=16)
+    reason_since: str | None = Field(
+        default=None, description="Since when count and reason are these.", json_schema_extra=DATE_TIME
+    )
+    last_scale_time: str | None = Field(
+        default=None, description="When the count was last written.", json_schema_extra=DATE_TIME
+    )
+    conditions: tuple[Condition, ...] = Field(default=(), max_length=16, json_schema_extra=CONDITION_LIST)
     history: str | None = Field(
         default=None, max_length=MAXIMUM_RECORD_CHARACTERS, description="The controller's memory, as JSON."
     )
@@ -35,24 +42,20 @@ class InferenceScalerStatus(ParameterModel):
     )
 
 
-_HISTORY: TypeAdapter[ScalingHistory] = TypeAdapter(ScalingHistory)
-
-
-def save_history(history: ScalingHistory) -> str | None:
-    """The history for `.status`; None when it would be larger than its bound (a restart then sees a new window)."""
-    text = _HISTORY.dump_json(history).decode()
-    return text if len(text) <= MAXIMUM_RECORD_CHARACTERS else None
+def save_history(history: ScalingHistory) -> str:
+    """The history for `.status`, in a short form of bounded size."""
+    return to_json(history)
 
 
 def restore_history(status: Mapping[str, Any]) -> ScalingHistory | None:
     """The history in a status document; None where there is none or it cannot be read (both mean: unknown)."""
     text = read_status(status).history
-    if text is None:
-        return None
-    try:
-        return _HISTORY.validate_json(text)
-    except ValidationError:
-        return None
+    return None if text is None else from_json(text)
+
+
+def status_document(status: InferenceScalerStatus | AcceleratorPoolStatus) -> dict[str, Any]:
+    """The status for a merge patch of the status subresource; what is not known is null, which removes it."""
+    return {"status": status.model_dump(mode="json", by_alias=True)}
 
 
 def read_status(document: Mapping[str, Any]) -> InferenceScalerStatus:

@@ -1,0 +1,142 @@
+"""What does an AcceleratorPool have, and what do InferenceScalers want of it? Counts only; nothing is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
+from autoscaler.api.accelerators import accelerators_in
+from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
+from policies.reasons import Reason
+
+NODE_POOL_LABEL = "karpenter.sh/nodepool"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNode:
+    """A node of a Karpenter NodePool, and the accelerators that pods can have on it."""
+
+    name: str
+    node_pool: str
+    accelerators: int
+    is_ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolScaler:
+    """What one InferenceScaler wants of the pool it refers to; None: nothing decided yet, or not known."""
+
+    namespace: str
+    name: str
+    desired_replicas: int | None
+    accelerators_per_replica: int | None
+
+    @property
+    def accelerators(self) -> int | None:
+        """Accelerators of all desired replicas, None where either number is not known."""
+        if self.desired_replicas is None or self.accelerators_per_replica is None:
+            return None
+        return self.desired_replicas * self.accelerators_per_replica
+
+
+def pool_node(document: Mapping[str, Any]) -> PoolNode | None:
+    """A Node document; None for a node that is of no NodePool. A node that is being deleted is not ready."""
+    metadata, status = document.get("metadata") or {}, document.get("status") or {}
+    node_pool = (metadata.get("labels") or {}).get(NODE_POOL_LABEL)
+    if not node_pool:
+        return None
+    conditions = status.get("conditions") or ()
+    is_ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    is_going = metadata.get("deletionTimestamp") is not None
+    return PoolNode(
+        metadata.get("name", ""), node_pool, accelerators_in(status.get("allocatable")), is_ready and not is_going
+    )
+
+
+def observe_accelerator_pool(
+    pool: AcceleratorPool, nodes: Iterable[PoolNode], scalers: Iterable[PoolScaler], now_seconds: float
+) -> AcceleratorPoolStatus:
+    """The pool's next status. `nodes` may hold other pools' nodes too; `scalers` are those that refer to this pool.
+
+    Scalers of which a number is not known are not counted, and a condition names them: the sum is then too small.
+    """
+    ready = [node for node in nodes if node.node_pool in pool.spec.node_pools.names and node.is_ready]
+    present = sum(node.accelerators for node in ready)
+    referring = sorted(scalers, key=lambda scaler: (scaler.namespace, scaler.name))
+    wanted = sum(scaler.accelerators or 0 for scaler in referring)
+    judged = [
+        _accepted(),
+        _nodes_found(pool, len(ready)),
+        _scalers_counted(referring),
+        _sufficient(wanted, present),
+    ]
+    return AcceleratorPoolStatus(
+        observed_generation=pool.generation,
+        nodes=len(ready),
+        accelerators_present=present,
+        accelerators_wanted=wanted,
+        scalers=len(referring),
+        conditions=_conditions(pool, judged, now_seconds),
+    )
+
+
+def refuse_accelerator_pool(pool: InvalidAcceleratorPool, now_seconds: float) -> AcceleratorPoolStatus:
+    """The status of a pool whose spec is not taken: no counts, and what is wrong with it."""
+    judged = [(ConditionType.SPEC_ACCEPTED, ConditionStatus.FALSE, Reason.SPEC_INVALID, "; ".join(pool.problems))]
+    return AcceleratorPoolStatus(observed_generation=pool.generation, conditions=_conditions(pool, judged, now_seconds))
+
+
+_Judgement = tuple[ConditionType, ConditionStatus, Reason, str]
+
+
+def _accepted() -> _Judgement:
+    return ConditionType.SPEC_ACCEPTED, ConditionStatus.TRUE, Reason.SPEC_ACCEPTED, "the spec is valid"
+
+
+def _nodes_found(pool: AcceleratorPool, ready: int) -> _Judgement:
+    where = " or ".join(f"{NODE_POOL_LABEL}={name}" for name in pool.spec.node_pools.names)
+    if ready:
+        return ConditionType.NODES_FOUND, ConditionStatus.TRUE, Reason.NODES_FOUND, f"{ready} Ready nodes with {where}"
+    return ConditionType.NODES_FOUND, ConditionStatus.FALSE, Reason.NO_NODES, f"no Ready node with {where}"
+
+
+def _scalers_counted(scalers: Sequence[PoolScaler]) -> _Judgement:
+    unknown = [scaler for scaler in scalers if scaler.accelerators is None]
+    if not unknown:
+        message = f"all {len(scalers)} InferenceScalers are counted"
+        return ConditionType.SCALERS_COUNTED, ConditionStatus.TRUE, Reason.SCALERS_COUNTED, message
+    parts = [
+        f"{scaler.namespace}/{scaler.name} ("
+        + ("nothing decided yet" if scaler.desired_replicas is None else "set acceleratorsPerReplica")
+        + ")"
+        for scaler in unknown[:10]
+    ]
+    message = f"{len(unknown)} of {len(scalers)} InferenceScalers are not counted: {', '.join(parts)}"
+    return ConditionType.SCALERS_COUNTED, ConditionStatus.FALSE, Reason.ACCELERATORS_UNKNOWN, message
+
+
+def _sufficient(wanted: int, present: int) -> _Judgement:
+    message = f"{wanted} accelerators wanted, {present} present"
+    if wanted <= present:
+        return ConditionType.ACCELERATORS_SUFFICIENT, ConditionStatus.TRUE, Reason.ACCELERATORS_SUFFICIENT, message
+    return ConditionType.ACCELERATORS_SUFFICIENT, ConditionStatus.FALSE, Reason.ACCELERATORS_SHORT, message
+
+
+def _conditions(
+    pool: AcceleratorPool | InvalidAcceleratorPool, judged: Sequence[_Judgement], now_seconds: float
+) -> tuple[Condition, ...]:
+    conditions = _present_conditions(pool.status)
+    for kind, status, reason, message in judged:
+        conditions = set_condition(conditions, kind, status, reason, message, pool.generation, now_seconds)
+    return conditions
+
+
+def _present_conditions(status: Mapping[str, Any]) -> tuple[Condition, ...]:
+    try:
+        return AcceleratorPoolStatus.model_validate(status).conditions
+    except ValidationError:
+        return ()  # written by another version: begin anew
