@@ -27,8 +27,8 @@ def replicas_at_period_start(
     return current - sum(event.change for event in events if now_seconds - event.at_seconds < period_seconds)
 
 
-def scale_up_ceiling(current: int, rules: ScaleUpRules, events: tuple[ScaleEvent, ...], now_seconds: float) -> int:
-    """The most replicas that the policies allow now; never fewer than the present count.
+def scale_up_limit(current: int, rules: ScaleUpRules, events: tuple[ScaleEvent, ...], now_seconds: float) -> int:
+    """The most replicas that the policies allow now; the present count may be more, and is not to be cut for that.
 
     Float arithmetic as in Kubernetes: 10 percent over 100 is 110.00000000000001, rounded up 111.
     """
@@ -41,12 +41,11 @@ def scale_up_ceiling(current: int, rules: ScaleUpRules, events: tuple[ScaleEvent
             ceilings.append(start + policy.value)
         else:
             ceilings.append(math.ceil(float(start) * (1.0 + float(policy.value) / 100.0)))
-    allowed = max(ceilings) if rules.select_policy is SelectPolicy.MAX else min(ceilings)
-    return max(allowed, current)
+    return max(ceilings) if rules.select_policy is SelectPolicy.MAX else min(ceilings)
 
 
-def scale_down_floor(current: int, rules: ScaleDownRules, events: tuple[ScaleEvent, ...], now_seconds: float) -> int:
-    """The fewest replicas that the policies allow now; never more than the present count, perhaps below zero.
+def scale_down_limit(current: int, rules: ScaleDownRules, events: tuple[ScaleEvent, ...], now_seconds: float) -> int:
+    """The fewest replicas that the policies allow now, perhaps below zero; the present count may be fewer.
 
     Float arithmetic as in Kubernetes: 90 percent off 10 is 0.9999999999999998, cut to 0.
     """
@@ -59,8 +58,7 @@ def scale_down_floor(current: int, rules: ScaleDownRules, events: tuple[ScaleEve
             floors.append(start - policy.value)
         else:
             floors.append(math.trunc(float(start) * (1.0 - float(policy.value) / 100.0)))
-    allowed = min(floors) if rules.select_policy is SelectPolicy.MAX else max(floors)
-    return min(allowed, current)
+    return min(floors) if rules.select_policy is SelectPolicy.MAX else max(floors)
 
 
 def longest_period_seconds(parameters: ScalingParameters) -> float:
@@ -74,12 +72,12 @@ def limit_by_rate(situation: Situation, replicas: int) -> Limited:
     current, behavior = situation.current_replicas, situation.parameters.behavior
     events, now_seconds = situation.history.scale_events, situation.now_seconds
     if replicas > current:
-        ceiling = scale_up_ceiling(current, behavior.scale_up, events, now_seconds)
+        ceiling = max(current, scale_up_limit(current, behavior.scale_up, events, now_seconds))
         if ceiling < replicas:
             rates = _in_words(behavior.scale_up)
             return Limited(ceiling, Reason.SCALE_UP_LIMIT, f"wanted {replicas}, {ceiling} for now by scaleUp ({rates})")
     if replicas < current:
-        floor = scale_down_floor(current, behavior.scale_down, events, now_seconds)
+        floor = min(current, scale_down_limit(current, behavior.scale_down, events, now_seconds))
         if floor > replicas:
             rates = _in_words(behavior.scale_down)
             return Limited(floor, Reason.SCALE_DOWN_LIMIT, f"wanted {replicas}, {floor} for now by scaleDown ({rates})")

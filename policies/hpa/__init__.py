@@ -1,5 +1,5 @@
-"""What would a stock HorizontalPodAutoscaler do? Its own arithmetic and its whole reconcile, to the bit.
+"""What would a stock HorizontalPodAutoscaler do? Its own arithmetic and its whole sync, to the bit.
 
-`metric_proposal.py` and `normalize.py` are what our decision shares with it; `memory.py` and `reconcile.py` are the
-rest of it, the baseline that a policy is compared with.
+Our decision shares `metric_proposal.py` with it, and it shares our limits (`policies/constraints`). `reconcile.py` is
+the whole of it (`metrics.py`, `normalize.py`, `memory.py` are its parts): the baseline a policy is compared with.
 """
