@@ -22,8 +22,7 @@ CRD_DIRECTORY = Path(__file__).parents[2] / "deploy" / "crd"
 def control_plane() -> Iterator[ControlPlane]:
     """One control plane for all tests of this process: our CRDs and 12 nodes of 8 GPUs are there."""
     with ControlPlane() as started:
-        if CRD_DIRECTORY.is_dir():
-            started.apply(CRD_DIRECTORY)
+        started.apply(CRD_DIRECTORY)
         started.add_nodes(12)
         yield started
 
@@ -32,8 +31,7 @@ def control_plane() -> Iterator[ControlPlane]:
 def own_control_plane() -> Iterator[ControlPlane]:
     """A control plane for one test that breaks it."""
     with ControlPlane() as started:
-        if CRD_DIRECTORY.is_dir():
-            started.apply(CRD_DIRECTORY)
+        started.apply(CRD_DIRECTORY)
         started.add_nodes(4)
         yield started
 

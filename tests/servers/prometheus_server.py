@@ -131,6 +131,10 @@ class PrometheusServer:
         result: list[dict[str, Any]] = json.loads(answer.text)["data"]["result"]
         return result
 
+    def get_text(self, path: str) -> str:
+        """The body of a GET, for example of its own /metrics."""
+        return httpx2.get(f"{self.url}{path}", timeout=10).raise_for_status().text
+
     def wait_for(self, promql: str, series: int = 1, timeout_seconds: float = 60) -> float:
         """Seconds until an instant query has at least this many series. Raises TimeoutError."""
         return wait_until(

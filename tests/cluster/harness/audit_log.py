@@ -48,6 +48,7 @@ class AuditEvent:
     namespace: str
     name: str
     code: int
+    uri: str
     request: dict[str, Any] | None
     response: dict[str, Any] | None
 
@@ -55,6 +56,11 @@ class AuditEvent:
     def is_write(self) -> bool:
         """Whether it asked for a change, successful or not."""
         return self.verb in WRITE_VERBS
+
+    @property
+    def is_next_page(self) -> bool:
+        """Whether it asked for a further page of a list."""
+        return "continue=" in self.uri
 
 
 def _parse(line: str) -> AuditEvent:
@@ -70,6 +76,7 @@ def _parse(line: str) -> AuditEvent:
         namespace=target.get("namespace", ""),
         name=target.get("name", ""),
         code=document.get("responseStatus", {}).get("code", 0),
+        uri=document.get("requestURI", ""),
         request=document.get("requestObject"),
         response=document.get("responseObject"),
     )

@@ -119,6 +119,8 @@ def scheduler(kubeconfig: Path, ports: Ports) -> list[str | Path]:
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
         f"--secure-port={ports.scheduler}",
+        "--kube-api-qps=300",
+        "--kube-api-burst=600",
     ]
 
 

@@ -1,0 +1,54 @@
+"""Prints the figures of a large fleet and of the reaction time, each as a table with its goal.
+
+Run by `make bench`; the goals are goals, not assertions. A figure is taken on a real control plane and Prometheus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.benchmarks import large_fleet, reaction_time
+from tests.benchmarks.figure import Figure
+from tests.cluster.harness.binaries import missing_programs
+from tests.servers.prometheus_server import prometheus_unavailable_reason
+
+
+def _print(console: Console, title: str, figures: Sequence[Figure]) -> None:
+    table = Table(title=title, title_justify="left")
+    for heading in ("figure", "measured", "goal"):
+        table.add_column(heading, justify="left" if heading == "figure" else "right")
+    for figure in figures:
+        table.add_row(figure.name, figure.measured, figure.goal)
+    console.print(table)
+
+
+def main() -> int:
+    """Runs the chosen benchmarks; 1 where this machine cannot."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--only", choices=["reaction", "fleet"], help="one of the two benchmarks")
+    parser.add_argument("--pools", type=int, default=1000, help="InferenceScalers of the large fleet")
+    parser.add_argument("--pods-per-pool", type=int, default=10)
+    parser.add_argument("--ticks", type=int, default=10, help="ticks that are measured")
+    arguments = parser.parse_args()
+    reason = prometheus_unavailable_reason() or (missing_programs() and "the programs are not built: make programs")
+    if reason:
+        print(f"benchmarks: {reason}", file=sys.stderr)
+        return 1
+    console = Console(width=100)
+    if arguments.only in (None, "reaction"):
+        _print(console, "From a metric's change to the patch", reaction_time.measure())
+    if arguments.only in (None, "fleet"):
+        title = f"{arguments.pools} InferenceScalers, {arguments.pools * arguments.pods_per_pool} pods"
+        figures, steps = large_fleet.measure(arguments.pools, arguments.pods_per_pool, arguments.ticks, console)
+        _print(console, title, figures)
+        _print(console, "Where a tick spends its time", steps)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
