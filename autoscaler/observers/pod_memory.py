@@ -14,13 +14,21 @@ MISSED_INTERVALS = 2.0
 class PodMemory:
     """A pod's newest sample: when it was taken, when it came, its signals by place (None: not on the page)."""
 
-    __slots__ = ("came_at_seconds", "first_seen_seconds", "has_advanced", "sampled_at_seconds", "values")
+    __slots__ = (
+        "came_at_seconds",
+        "fills_rate_window",
+        "first_seen_seconds",
+        "has_advanced",
+        "sampled_at_seconds",
+        "values",
+    )
 
     def __init__(self, sampled_at_seconds: float, now_seconds: float) -> None:
         self.sampled_at_seconds = sampled_at_seconds
         self.came_at_seconds = now_seconds
         self.first_seen_seconds = now_seconds
         self.has_advanced = False
+        self.fills_rate_window = False
         self.values: list[float | None] = []
 
     def advance(self, sampled_at_seconds: float, now_seconds: float) -> float:

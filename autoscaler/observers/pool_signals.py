@@ -201,18 +201,24 @@ def _readings(
         return None
     if renamed and (rule.is_required or rule.signal in memory.seen) and rule.signal not in trouble.partial:
         warnings.append(
-            f"{rule.signal.value} is not on the page of {renamed} of {len(replicas)} ready replicas, though other metrics "
-            f"are: {rule.name} may have been renamed; tokenscaler doctor metrics --page URL shows what is there"
+            f"{rule.signal.value} is not on the page of {renamed} of {len(replicas)} ready replicas, though other "
+            f"metrics are: {rule.name} may have been renamed; tokenscaler doctor metrics --page URL shows what is there"
         )
     return readings
 
 
-_NOT_A_NUMBER: Mapping[Signal, Unknown] = {
-    signal: Unknown(
-        "the size of the KV cache cannot be told" if signal in DERIVED_FROM_LABELS else "it is not a finite number"
+_RATES = (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS, Signal.REQUESTS_FINISHED, Signal.PREEMPTIONS)
+
+
+def _no_number(signal: Signal) -> Unknown:
+    if signal in DERIVED_FROM_LABELS:
+        return Unknown("the size of the KV cache cannot be told")
+    return Unknown(
+        "its samples do not fill the window of the rate" if signal in _RATES else "it is not a finite number"
     )
-    for signal in REPLICA_SIGNALS
-}
+
+
+_NOT_A_NUMBER: Mapping[Signal, Unknown] = {signal: _no_number(signal) for signal in REPLICA_SIGNALS}
 
 
 def _why_missing(memory: PoolMemory, rule: _Rule, trouble: TickTrouble) -> Unknown:

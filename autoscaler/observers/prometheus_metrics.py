@@ -49,6 +49,11 @@ from policies.signals import PoolSignal, Signal
 # Slow answers are kept this many intervals, so that one failure changes nothing.
 _SLOW_ANSWERS_KEPT = 2.5
 
+# A longer pause between two samples of a pod may have taken the older ones out of the rate window.
+_GAP_INTERVALS = 1.5
+# How long it may take until a new pod is scraped for the first time.
+_DISCOVERY_SECONDS = 30.0
+
 _BY_POD = (
     Purpose.RUNNING_REQUESTS,
     Purpose.WAITING_REQUESTS,
@@ -93,7 +98,7 @@ class _Round:
     engines: Mapping[Purpose, Answer]
     users: Mapping[str, QueryResult]
     first_failure: PrometheusFailure | None
-    is_all_dead: bool  # nothing at all was answered
+    is_all_dead: bool  # nothing at all was answered, and not because the queries are wrong
 
     @property
     def is_engine_dead(self) -> bool:
@@ -124,7 +129,7 @@ class PrometheusMetricsObserver:
         asked = self._ask(pools, now_seconds)
         prometheus_now = self._prometheus_time(asked.engines, now_seconds)
         trouble, warnings = self._take(asked.engines, now_seconds)
-        self._update_pods(pools, asked.engines.get(Purpose.SAMPLE_TIME), prometheus_now)
+        self._update_pods(pools, asked.engines, prometheus_now)
         self._update_means(pools, asked.engines, now_seconds)
         return {
             pool.key: self._observe_pool(pool, asked, trouble, warnings, prometheus_now, now_seconds) for pool in pools
@@ -164,9 +169,9 @@ class PrometheusMetricsObserver:
             if isinstance(engines[purpose], PrometheusFailure):
                 self._slow.failed(purpose, now_seconds)
         failures = [answer for answer in answers if isinstance(answer, PrometheusFailure)]
-        return _Round(
-            engines, users, failures[0] if failures else None, bool(answers) and len(failures) == len(answers)
-        )
+        is_all_dead = bool(answers) and len(failures) == len(answers)
+        is_all_dead = is_all_dead and not any(failure.is_of_the_query for failure in failures)
+        return _Round(engines, users, failures[0] if failures else None, is_all_dead)
 
     def _prometheus_time(self, answers: Mapping[Purpose, Answer], now_seconds: float) -> float:
         """Prometheus' clock: ages are differences of its own times, so that our clock may be wrong."""
@@ -230,14 +235,18 @@ class PrometheusMetricsObserver:
                 remembered = _Pool(PoolMemory(pool.engine))
             self._pools[pool.key] = remembered
 
-    def _update_pods(self, pools: Sequence[PoolQuery], sample_times: Answer | None, prometheus_now: float) -> None:
+    def _update_pods(
+        self, pools: Sequence[PoolQuery], answers: Mapping[Purpose, Answer], prometheus_now: float
+    ) -> None:
         """Takes over the newest samples of live pods; pods that are gone are forgotten with all they showed."""
-        newest = numbers_by_pod(sample_times, self._settings) if isinstance(sample_times, Vector) else {}
+        newest = self._numbers(answers.get(Purpose.SAMPLE_TIME))
+        filling = self._numbers(answers.get(Purpose.WINDOW_START))
         known, self._pods = self._pods, {}
         without_size = False
         for pool in pools:
             if not has_replica_signals(pool.engine):
                 continue
+            interval_seconds = self._pools[pool.key].signals.interval.seconds
             advances = 0.0
             advanced = 0
             for pod in pool.pods:
@@ -251,7 +260,12 @@ class PrometheusMetricsObserver:
                     if newer_by > 0:
                         advances += newer_by
                         advanced += 1
-                    memory.values, size_is_known = self._values(key)
+                    if key in filling:
+                        memory.fills_rate_window = True
+                    elif newer_by > _GAP_INTERVALS * interval_seconds:
+                        memory.fills_rate_window = False
+                    has_rates = memory.fills_rate_window or self._is_young(pod, prometheus_now)
+                    memory.values, size_is_known = self._values(key, has_rates)
                     without_size = without_size or not size_is_known
                 if memory is not None:
                     self._pods[key] = memory
@@ -261,7 +275,19 @@ class PrometheusMetricsObserver:
             frozenset({Purpose.CACHE_CONFIG, Purpose.KV_CACHE_CAPACITY_TOKENS}) if without_size else frozenset()
         )
 
-    def _values(self, key: PodKey) -> tuple[list[float | None], bool]:
+    def _numbers(self, answer: Answer | None) -> dict[PodKey, float]:
+        return numbers_by_pod(answer, self._settings) if isinstance(answer, Vector) else {}
+
+    def _is_young(self, pod: LivePod, now_seconds: float) -> bool:
+        """Whether a pod's counters began inside the rate window: what they show is all it has done in that time.
+
+        Of an older pod whose samples begin inside the window (Prometheus was down, or scrapes it only now) the rate
+        would be a fraction of the truth.
+        """
+        since = pod.ready_since_seconds
+        return since is not None and now_seconds - since < self._settings.rate_window_seconds + _DISCOVERY_SECONDS
+
+    def _values(self, key: PodKey, has_rates: bool) -> tuple[list[float | None], bool]:
         """A pod's signals in the order of REPLICA_SIGNALS, and whether the size of its KV cache has been asked for."""
         numbers, nothing = self._tables.numbers, _NOTHING
         usages, capacities = self._tables.usages.get(key, ()), self._tables.capacities.get(key)
@@ -274,11 +300,10 @@ class PrometheusMetricsObserver:
             cache.usage,
             cache.used_tokens,
             cache.capacity_tokens,
-            numbers.get(Purpose.PROMPT_TOKENS, nothing).get(key),
-            numbers.get(Purpose.GENERATION_TOKENS, nothing).get(key),
-            numbers.get(Purpose.REQUESTS_FINISHED, nothing).get(key),
-            numbers.get(Purpose.PREEMPTIONS, nothing).get(key),
         ]
+        for purpose in _RATES:
+            rate = numbers.get(purpose, nothing).get(key)
+            values.append(rate if rate is None or has_rates else math.nan)
         return values, not usages or capacities is not None or capacity is not None
 
     # Means and quantiles of whole pools.
@@ -372,6 +397,7 @@ class PrometheusMetricsObserver:
         )
 
 
+_RATES = (Purpose.PROMPT_TOKENS, Purpose.GENERATION_TOKENS, Purpose.REQUESTS_FINISHED, Purpose.PREEMPTIONS)
 _NOTHING: Mapping[PodKey, float] = {}
 _BY_WORKLOAD = (
     Purpose.REQUEST_SIZES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -15,7 +15,8 @@ LabelledValue: TypeAlias = tuple[Mapping[str, str], float]
 # Prometheus >= 2.48 also writes remarks on the query itself into `warnings`; they do not say that data is missing.
 _REMARK = re.compile(r"PromQL (info|warning):")
 _TAG = re.compile(r"<[^>]*>")
-EXCERPT_LENGTH = 160
+EXCERPT_LENGTH = 240
+_WRONG_TYPE = "resultType"
 
 
 class FailureKind(StrEnum):
@@ -41,7 +42,8 @@ _REASONS = {
 class PrometheusFailure:
     """A question without an answer: of which kind, and a sentence for a person.
 
-    `status` and `error_type` are Prometheus' own for REJECTED (`error_type` None where a proxy answered).
+    `status` and `error_type` are Prometheus' own for REJECTED (`error_type` None where a proxy answered);
+    `error_type` is resultType for an answer that is right and of no use, such as a range.
     """
 
     kind: FailureKind
@@ -62,9 +64,9 @@ class PrometheusFailure:
     @property
     def is_of_the_query(self) -> bool:
         """Whether the query itself is at fault: the same server may answer another one."""
-        return self.kind is FailureKind.TOO_LARGE or (
-            self.kind is FailureKind.REJECTED and self.status in (400, 422) and self.error_type != "unavailable"
-        )
+        if self.kind is FailureKind.REJECTED:
+            return self.status in (400, 422)
+        return self.kind is FailureKind.TOO_LARGE or self.error_type == _WRONG_TYPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ def read_answer(document: Any, asked: str) -> Vector | PrometheusFailure:
     data = document.get("data")
     kind = data.get("resultType") if isinstance(data, dict) else None
     if not isinstance(data, dict) or kind not in ("vector", "scalar"):
-        return _bad(asked, f"resultType {kind!r}; ask for one number a series now (no range, no string)")
+        wrong = _bad(asked, f"resultType {kind!r}; ask for one number a series now (no range, no string)")
+        return replace(wrong, error_type=_WRONG_TYPE)
     warnings = document.get("warnings") or ()
     try:
         if kind == "scalar":
@@ -135,7 +138,7 @@ def bad_body(body: bytes, asked: str) -> PrometheusFailure:
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a text on one line, without markup, at most 160 characters."""
+    """The beginning of a text on one line, without markup, at most 240 characters."""
     flat = " ".join(_TAG.sub(" ", text[: EXCERPT_LENGTH * 20]).split())
     return flat if len(flat) <= EXCERPT_LENGTH else flat[: EXCERPT_LENGTH - 1] + "…"
 

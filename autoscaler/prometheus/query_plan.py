@@ -45,6 +45,7 @@ class Purpose(StrEnum):
     """What a query is for. Values of `Signal` where it gives one."""
 
     SAMPLE_TIME = "sampleTime"  # unix time of each pod's newest sample
+    WINDOW_START = "windowStart"  # a row for each pod with a sample in the first quarter of the rate window
     RUNNING_REQUESTS = Signal.RUNNING_REQUESTS.value
     WAITING_REQUESTS = Signal.WAITING_REQUESTS.value
     KV_CACHE_USAGE = Signal.KV_CACHE_USAGE.value  # a row an engine of a pod
@@ -78,6 +79,7 @@ def plan_queries(engines: Iterable[str], namespaces: Iterable[str], settings: Qu
     writer = _Writer(sorted(engines), one_of(settings.namespace_label, namespaces), settings)
     every_tick = {
         Purpose.SAMPLE_TIME: writer.sample_time(),
+        Purpose.WINDOW_START: writer.window_start(),
         Purpose.RUNNING_REQUESTS: writer.by_pod(Signal.RUNNING_REQUESTS),
         Purpose.WAITING_REQUESTS: writer.by_pod(Signal.WAITING_REQUESTS),
         Purpose.KV_CACHE_USAGE: writer.by_engine(Signal.KV_CACHE_USAGE),
@@ -114,6 +116,17 @@ class _Writer:
     def sample_time(self) -> str:
         marks = [mark for engine in self._engines for mark in engine.page_marks]
         return self._chain(marks, lambda mark: f"{self._max(mark)} (timestamp({self._selector(mark)}))", plain=True)
+
+    def window_start(self) -> str:
+        marks = [mark for engine in self._engines for mark in engine.page_marks]
+        window = self._settings.rate_window_seconds
+        quarter = max(1, window // 4)
+
+        def present(mark: Metric) -> str:
+            selector = self._selector(mark)
+            return f"{self._max(mark)} (present_over_time({selector}[{quarter}s] offset {window - quarter}s))"
+
+        return self._chain(marks, present, plain=True)
 
     def by_pod(self, signal: Signal) -> str:
         chain = self._chain(self._metrics(signal), self._number_of(signal))

@@ -81,5 +81,5 @@ class QuerySettings(BaseModel):
     slow_interval_seconds: float = Field(
         default=60.0, ge=1, le=110, description="How often what changes slowly is asked for (cache sizes, quantiles)."
     )
-    maximum_queries_per_tick: int = Field(default=12, ge=9, le=64)
+    maximum_queries_per_tick: int = Field(default=12, ge=10, le=64)
     user_queries_per_request: int = Field(default=40, ge=1, le=200)

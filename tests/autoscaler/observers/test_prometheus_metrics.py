@@ -113,8 +113,10 @@ class Scene:
                 rows.setdefault(CONFIG, []).append(
                     ({**labels, "engine": "0", "kv_cache_size_tokens": page.capacity}, 1)
                 )
+        rows["windowStart"] = [(labels, 1.0) for labels, at in rows["sampleTime"] if self.window_is_full]
         self.source.rows = rows | {name: rows.get(name, found) for name, found in self.extra_rows.items()}
 
+    window_is_full: bool = True
     extra_rows: dict[str, list[LabelledValue]] = field(default_factory=dict)
 
     def vanish(self, *numbers: int) -> None:
@@ -274,6 +276,42 @@ def test_the_first_sample_of_a_counter_is_unknown_and_no_alarm() -> None:
     assert found.warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("ready_for_seconds", "known"),
+    [
+        pytest.param(20.0, 2, id="a new pod's counters show all it has done"),
+        pytest.param(900.0, 0, id="an older pod's first samples would show a fraction"),
+    ],
+)
+def test_rates_over_a_window_that_is_not_filled_with_samples(ready_for_seconds: float, known: int) -> None:
+    scene = Scene()
+    scene.scrape(0, 1)
+    scene.window_is_full = False
+    pods = [LivePod(pod_name(number), pod_name(number), True, START - ready_for_seconds) for number in (0, 1)]
+    found = scene.observed(a_pool(pods)).signals
+    assert found[Signal.PROMPT_TOKENS].known_replicas == known
+    assert found[Signal.RUNNING_REQUESTS].known_replicas == 2
+
+
+def test_after_an_outage_rates_are_unknown_until_the_window_is_filled_again() -> None:
+    scene = Scene()
+    scene.scrape(0)
+    pool = a_pool([LivePod(pod_name(0), "r", True, START - 3600.0)])
+    assert scene.observed(pool).signals[Signal.PROMPT_TOKENS].known_replicas == 1
+    scene.source.failures["*"] = LATE
+    scene.now += 90.0
+    scene.tick(pool)
+    scene.source.failures.clear()
+    scene.window_is_full = False
+    known = []
+    for second in (0, 15, 30, 45, 60):
+        scene.scrape(0)
+        scene.window_is_full = second == 60
+        known.append(scene.observed(pool).signals[Signal.PROMPT_TOKENS].known_replicas)
+        scene.now += SCRAPE_SECONDS
+    assert known == [0, 0, 0, 0, 1]
+
+
 def test_a_counter_without_a_rate_after_a_whole_window_is_hinted_at() -> None:
     scene, pool = two_replicas()
     scene.pages[1] = Page(prompt_rate=None)
@@ -406,7 +444,7 @@ def test_the_users_own_query_is_not_lost_with_the_engines() -> None:
     scene.source.numbers["q"] = 7.0
     names = (RUNNING, WAITING, USAGE, PROMPT, GENERATED, FINISHED, CONFIG, PREEMPTIONS, "sampleTime", "requestSizes")
     scene.source.failures = dict.fromkeys(
-        (*names, "prefixCache", "timeToFirstTokenSeconds", "interTokenLatencySeconds"), LATE
+        (*names, "windowStart", "prefixCache", "timeToFirstTokenSeconds", "interTokenLatencySeconds"), LATE
     )
     found = scene.observed(a_pool([a_pod(0)], {"pending": "q"}))
     assert found.queries == {"pending": QueryValue(7.0, 0.0)}
@@ -613,7 +651,7 @@ def test_ten_thousand_pods_cost_little_processor_time() -> None:
     spent = []
     for tick in range(4):
         source.now_seconds = START + 15.0 * tick
-        source.rows["sampleTime"] = [(each, source.now_seconds) for each in labels]
+        source.rows["sampleTime"] = source.rows["windowStart"] = [(each, source.now_seconds) for each in labels]
         started = time.process_time()
         found = observer.observe_metrics(pools, source.now_seconds)
         spent.append(time.process_time() - started)

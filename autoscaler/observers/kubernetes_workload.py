@@ -1,0 +1,253 @@
+"""What the watches say of a pool's target: its count, its pods, and who else steers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
+from autoscaler.kubernetes_gateway.api_failure import ApiFailure, Forbidden, NotFound
+from autoscaler.kubernetes_gateway.connection import FIELD_MANAGER
+from autoscaler.kubernetes_gateway.discovery import ServedKind
+from autoscaler.kubernetes_gateway.label_selector import LabelSelector
+from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
+from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
+from autoscaler.kubernetes_gateway.watched_objects import WatchedPod
+from autoscaler.kubernetes_gateway.watched_target import GROUP_INDEX_LABEL, GROUP_LABEL, TargetScale, WatchedTarget
+from autoscaler.observers.foreign_writer import CountHistory, judge_count
+from autoscaler.observers.replica_counting import (
+    SeenReplica,
+    count_replicas,
+    group_pods,
+    live_replicas,
+    start_limit_seconds,
+)
+from autoscaler.observers.scaler_claims import ScalerClaims, target_name
+from autoscaler.observers.workload import CompetingWriter, LivePod, ScaleTarget, Workload, WorkloadUnavailable
+from policies.reasons import Reason
+
+# Watches are heard of at least every 40 s while all is well (reflector.py), so an older one is broken.
+MAXIMUM_CACHE_AGE_SECONDS = 60.0
+FOREIGN_WRITER_WINDOW_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What is remembered of a pool's target between two looks at it."""
+
+    counts: CountHistory
+    missing_since_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _SeenTarget:
+    """A target as found in the caches."""
+
+    target: WatchedTarget
+    scale: TargetScale
+    place: ScaleTarget
+
+
+class KubernetesWorkloadObserver:
+    """Sees pools through the watches of a `WatchedCluster`; never waits for the network.
+
+    `scalers` gives all InferenceScalers, so that two with the same target can be told apart.
+    """
+
+    def __init__(
+        self,
+        cluster: WatchedCluster,
+        scalers: Callable[[], Sequence[InferenceScaler | InvalidInferenceScaler]],
+        foreign_writer_window_seconds: float = FOREIGN_WRITER_WINDOW_SECONDS,
+        field_manager: str = FIELD_MANAGER,
+        maximum_cache_age_seconds: float = MAXIMUM_CACHE_AGE_SECONDS,
+    ) -> None:
+        self._cluster = cluster
+        self._scalers = scalers
+        self._foreign_writer_window_seconds = foreign_writer_window_seconds
+        self._field_manager = field_manager
+        self._maximum_cache_age_seconds = maximum_cache_age_seconds
+        self._claimed_by: Sequence[InferenceScaler | InvalidInferenceScaler] = ()
+        self._claims = ScalerClaims(())
+        self._memories: dict[tuple[str, str], _Memory] = {}
+
+    def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
+        """The pool's workload now; unavailable while a watch it rests on is not read yet, forbidden or stale."""
+        self._refresh_claims()
+        seen = self._find_target(scaler)
+        if isinstance(seen, WorkloadUnavailable):
+            return seen
+        ages = self._ages(scaler)
+        if isinstance(ages, WorkloadUnavailable):
+            return ages
+        pods = self._pods(scaler.namespace, seen.scale.selector)
+        replicas = group_pods(pods, _replica_of, seen.scale.pods_per_replica)
+        memory, competitors = self._look_at_count(scaler, seen, replicas, now_seconds)
+        self._memories[scaler.key] = memory
+        return Workload(
+            target=seen.place,
+            replicas=count_replicas(
+                replicas,
+                seen.scale.spec_replicas,
+                seen.scale.status_replicas,
+                start_limit_seconds(scaler.spec.cold_start.prior_seconds),
+                memory.missing_since_seconds,
+                now_seconds,
+            ),
+            pods=tuple(_live_pod(pod) for pod in pods if not pod.is_terminating),
+            competing_writers=(*self._other_autoscalers(scaler), *competitors),
+            is_paused=seen.scale.is_paused,
+            is_rolling_out=seen.scale.is_rolling_out,
+            cache_age_seconds=ages,
+        )
+
+    def _refresh_claims(self) -> None:
+        scalers = self._scalers()
+        if scalers is self._claimed_by:
+            return
+        self._claimed_by = scalers
+        self._claims = ScalerClaims(scalers)
+        keys = {scaler.key for scaler in scalers}
+        self._memories = {key: memory for key, memory in self._memories.items() if key in keys}
+
+    def _find_target(self, scaler: InferenceScaler) -> _SeenTarget | WorkloadUnavailable:
+        reference = scaler.spec.scale_target_ref
+        what = f"{reference.kind} ({reference.api_version}) {scaler.namespace}/{reference.name}"
+        kind = self._cluster.target_kind(reference.api_version, reference.kind)
+        if kind.served is None:
+            if isinstance(kind.problem, NotFound):
+                return WorkloadUnavailable(Reason.TARGET_NOT_FOUND, f"{what}: no such kind: {kind.problem.message}")
+            return _not_read_yet(what, kind.problem)
+        if not kind.served.has_scale or not kind.served.is_namespaced:
+            message = f"{what}: {kind.served.plural} have no scale subresource; name an object that has one"
+            return WorkloadUnavailable(Reason.TARGET_NOT_SCALABLE, message)
+        if kind.objects is None:
+            return _not_read_yet(what, kind.problem)
+        stale = self._staleness(kind.served.plural, kind.objects, scaler.namespace)
+        if isinstance(stale, WorkloadUnavailable):
+            return stale
+        target = kind.objects.get((scaler.namespace, reference.name))
+        if target is None or target.is_deleting:
+            state = "does not exist" if target is None else "is being deleted"
+            return WorkloadUnavailable(Reason.TARGET_NOT_FOUND, f"{what} {state}")
+        return self._with_scale(what, kind.served, kind.objects, target)
+
+    def _with_scale(
+        self, what: str, served: ServedKind, objects: WatchedKind[WatchedTarget], target: WatchedTarget
+    ) -> _SeenTarget | WorkloadUnavailable:
+        key = (target.namespace, target.name)
+        path = served.scale_path(*key)
+        version, scale = target.resource_version, target.scale
+        if scale is None:
+
+            def watched_version() -> str | None:
+                watched = objects.get(key)
+                return watched.resource_version if watched is not None else None
+
+            read = self._cluster.scales.want(path, watched_version)
+            waited_seconds = self._cluster.monotonic_seconds() - read.wanted_since_seconds
+            if read.scale is None or (not read.is_current and waited_seconds > self._maximum_cache_age_seconds):
+                why = read.problem.message if read.problem else "not read yet"
+                reason = Reason.FORBIDDEN if isinstance(read.problem, Forbidden) else Reason.FAILED_GET_SCALE
+                return WorkloadUnavailable(reason, f"scale of {what}: {why}")
+            # The count and the version must be of one moment, or a write could rest on a count it never saw.
+            version, scale = read.resource_version, read.scale
+        if scale.selector is None:
+            message = f"{what}: its scale subresource names no selector, so its pods cannot be found"
+            return WorkloadUnavailable(Reason.TARGET_NOT_SCALABLE, message)
+        place = ScaleTarget(target.namespace, served.kind, target.name, path, target.uid, version)
+        return _SeenTarget(target, scale, place)
+
+    def _ages(self, scaler: InferenceScaler) -> float | WorkloadUnavailable:
+        """Age of the oldest watch the workload is read from, or which of them cannot be used."""
+        reference = scaler.spec.scale_target_ref
+        targets = self._cluster.target_kind(reference.api_version, reference.kind).objects
+        oldest = targets.age_seconds_in(scaler.namespace) if targets is not None else 0.0
+        kinds: tuple[tuple[str, WatchedKind[object]], ...] = (
+            ("pods", self._cluster.pods),  # type: ignore[arg-type]  # read only
+            ("horizontalpodautoscalers", self._cluster.horizontal_pod_autoscalers),  # type: ignore[arg-type]
+            ("scaledobjects", self._cluster.scaled_objects),  # type: ignore[arg-type]
+        )
+        for name, watched in kinds:
+            age = self._staleness(name, watched, scaler.namespace)
+            if isinstance(age, WorkloadUnavailable):
+                return age
+            oldest = max(oldest, age)
+        return oldest
+
+    def _staleness(
+        self, name: str, watched: WatchedKind[object] | WatchedKind[WatchedTarget], namespace: str
+    ) -> float | WorkloadUnavailable:
+        age, problem = watched.age_seconds_in(namespace), watched.problem_in(namespace)
+        if age <= self._maximum_cache_age_seconds:
+            return age
+        if age == float("inf"):
+            return _not_read_yet(name, problem)
+        why = f": {problem.message}" if problem is not None else ""
+        message = f"the watch of {name} was last heard of {age:.0f} s ago{why}"
+        return WorkloadUnavailable(Reason.FORBIDDEN if isinstance(problem, Forbidden) else Reason.STALE_CACHE, message)
+
+    def _pods(self, namespace: str, selector: LabelSelector | None) -> list[WatchedPod]:
+        if selector is None:
+            return []
+        indexed = [(namespace, key, value) for key, value in selector.equalities]
+        if indexed:
+            rarest = min(indexed, key=lambda index_key: self._cluster.pods.count(namespace, index_key))
+            candidates = self._cluster.pods.find(namespace, rarest)
+        else:
+            candidates = tuple(pod for pod in self._cluster.pods.all() if pod.namespace == namespace)
+        return sorted((pod for pod in candidates if selector.matches(pod.labels)), key=lambda pod: pod.name)
+
+    def _other_autoscalers(self, scaler: InferenceScaler) -> list[CompetingWriter]:
+        namespace, group, kind, name = target_name(scaler)
+        claims = [
+            claim
+            for watched in (self._cluster.horizontal_pod_autoscalers, self._cluster.scaled_objects)
+            for claim in watched.find(namespace, (namespace, kind, name))
+            if claim.group in ("", group)
+        ]
+        found = [CompetingWriter(Reason.COMPETING_AUTOSCALER, claim.who) for claim in claims]
+        for rival in self._claims.rivals_of(scaler):
+            who = f"InferenceScaler {rival.namespace}/{rival.name}"
+            found.append(CompetingWriter(Reason.COMPETING_SCALER, who))
+        return found
+
+    def _look_at_count(
+        self, scaler: InferenceScaler, seen: _SeenTarget, replicas: Sequence[SeenReplica], now_seconds: float
+    ) -> tuple[_Memory, list[CompetingWriter]]:
+        before = self._memories.get(scaler.key)
+        count = seen.scale.spec_replicas
+        foreign, counts = judge_count(
+            before.counts if before is not None else None,
+            seen.target,
+            count,
+            self._field_manager,
+            self._foreign_writer_window_seconds,
+            now_seconds,
+        )
+        memory = _Memory(counts)
+        if live_replicas(replicas) < count:
+            is_same = before is not None and before.counts.uid == seen.target.uid
+            since = before.missing_since_seconds if before is not None and is_same else None
+            memory = replace(memory, missing_since_seconds=now_seconds if since is None else since)
+        if foreign is None:
+            return memory, []
+        who = f'field manager "{foreign.manager}" (set {foreign.replicas} replicas {foreign.age_seconds:.0f} s ago)'
+        return memory, [CompetingWriter(Reason.COMPETING_WRITER, who)]
+
+
+def _not_read_yet(what: str, problem: ApiFailure | None) -> WorkloadUnavailable:
+    if isinstance(problem, Forbidden):
+        return WorkloadUnavailable(Reason.FORBIDDEN, f"{what} cannot be read: {problem.message}")
+    why = problem.message if problem is not None else "the first list is under way"
+    return WorkloadUnavailable(Reason.STALE_CACHE, f"{what} not read yet: {why}")
+
+
+def _replica_of(pod: WatchedPod) -> str:
+    """The replica that a pod belongs to: its LeaderWorkerSet group where it has one, else the pod itself."""
+    group, index = pod.labels.get(GROUP_LABEL), pod.labels.get(GROUP_INDEX_LABEL)
+    return f"{group}-{index}" if group is not None and index is not None else pod.name
+
+
+def _live_pod(pod: WatchedPod) -> LivePod:
+    return LivePod(pod.name, _replica_of(pod), pod.is_ready, pod.ready_changed_at_seconds if pod.is_ready else None)
