@@ -48,8 +48,8 @@ class Unknown:
 class PoolSignal:
     """One signal over the ready replicas of a pool.
 
-    `total` and `maximum` are over the replicas with a value (fresh or held); both are 0.0 when no replica has one,
-    which `known_replicas` tells apart from a true zero.
+    `total` and `maximum` are over the replicas with a value (fresh or held), `held_total` over the held ones alone; all
+    are 0.0 when no replica has one, which `known_replicas` tells apart from a true zero.
     """
 
     total: float
@@ -58,6 +58,7 @@ class PoolSignal:
     held_replicas: int
     unknown_replicas: int
     oldest_age_seconds: float
+    held_total: float = 0.0
 
     @property
     def known_replicas(self) -> int:
@@ -77,7 +78,7 @@ class PoolSignal:
 
 def over_replicas(readings: Iterable[Sample | Unknown]) -> PoolSignal:
     """One reading a ready replica -> the pool's signal. No readings: all counts are zero."""
-    total = maximum = oldest_age_seconds = 0.0
+    total = maximum = oldest_age_seconds = held_total = 0.0
     fresh = held = unknown = 0
     for reading in readings:
         if isinstance(reading, Unknown):
@@ -89,6 +90,7 @@ def over_replicas(readings: Iterable[Sample | Unknown]) -> PoolSignal:
         oldest_age_seconds = max(oldest_age_seconds, reading.age_seconds)
         if reading.is_held:
             held += 1
+            held_total += reading.value
         else:
             fresh += 1
-    return PoolSignal(total, maximum, fresh, held, unknown, oldest_age_seconds)
+    return PoolSignal(total, maximum, fresh, held, unknown, oldest_age_seconds, held_total)

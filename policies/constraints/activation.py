@@ -43,7 +43,7 @@ def _is_proven_zero(signal: PoolSignal | None) -> bool:
 
 def limit_last_replica(situation: Situation, replicas: int) -> Limited:
     """Keeps one replica until the pool has been idle for ten minutes; counts above zero pass."""
-    if replicas > 0:
+    if replicas > 0 or situation.bounds.minimum > 0:
         return Limited(replicas, Reason.NOT_LIMITED, "")
     since = situation.idle_since_seconds
     if since is None:

@@ -44,10 +44,11 @@ def bounds_at(parameters: ScalingParameters, now_seconds: float) -> ReplicaBound
 def limit_to_bounds(situation: Situation, replicas: int) -> Limited:
     """The count, raised to the minimum or cut to the maximum."""
     bounds = situation.bounds
+    wanted = "stands at" if replicas == situation.current_replicas else "wanted"
     if replicas > bounds.maximum:
-        message = f"wanted {replicas}, capped at {bounds.maximum} by {bounds.maximum_from}"
+        message = f"{wanted} {replicas}, capped at {bounds.maximum} by {bounds.maximum_from}"
         return Limited(bounds.maximum, Reason.TOO_MANY_REPLICAS, message)
     if replicas < bounds.minimum:
-        message = f"wanted {replicas}, kept at {bounds.minimum} by {bounds.minimum_from}"
+        message = f"{wanted} {replicas}, raised to {bounds.minimum} by {bounds.minimum_from}"
         return Limited(bounds.minimum, Reason.TOO_FEW_REPLICAS, message)
     return Limited(replicas, Reason.DESIRED_WITHIN_RANGE, f"between {bounds.minimum} and {bounds.maximum}")

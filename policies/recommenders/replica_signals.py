@@ -39,10 +39,12 @@ def over_all_replicas(signal: PoolSignal, full: float) -> Estimate:
     """The signal's sum with unknown replicas at their peers' mean (likely) and as full as they may be (cautious).
 
     `full` is what a replica holds when it has its share of load, in the signal's unit; peers that hold more raise it.
-    3 replicas at 10, 20 and 30, one unknown, full = 25: likely 60 x 4/3, at most 60 x 1.25 = 75; cautious 60 + 30.
+    A held value is as good as a fresh one for growth, and as good as unknown for shrinking.
+    3 replicas at 10, 20 and 30, a fourth unknown, full = 25: likely 60 x 4/3, at most 60 x 1.25 = 75; cautious 60 + 30.
     """
-    if signal.unknown_replicas == 0:
+    unseen_replicas = signal.unknown_replicas + signal.held_replicas
+    if unseen_replicas == 0:
         return Estimate(signal.total, signal.total)
-    extrapolation = min(signal.ready_replicas / signal.known_replicas, LARGEST_EXTRAPOLATION)
-    likely = signal.total * extrapolation
-    return Estimate(likely, max(likely, signal.total + signal.unknown_replicas * max(full, signal.maximum)))
+    likely = signal.total * min(signal.ready_replicas / signal.known_replicas, LARGEST_EXTRAPOLATION)
+    seen = signal.total - signal.held_total
+    return Estimate(likely, max(likely, seen + unseen_replicas * max(full, signal.maximum)))
