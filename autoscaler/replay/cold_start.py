@@ -1,0 +1,42 @@
+"""How long does a new replica take until it serves? Phases, each with a distribution of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStartPhase:
+    """One phase, log-normal: half of all starts take less than the median; `spread` is the logarithm's deviation."""
+
+    name: str
+    median_seconds: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """The phases of a start, one after the other."""
+
+    phases: tuple[ColdStartPhase, ...]
+
+    def draw_seconds(self, generator: np.random.Generator) -> float:
+        """The duration of one start; 0.0 without phases."""
+        return sum(float(generator.lognormal(np.log(phase.median_seconds), phase.spread)) for phase in self.phases)
+
+
+# A small model on a node that is there: pull of a streamed image, weights from a near store, compilation cached.
+WARM_NODE = ColdStart(
+    (ColdStartPhase("image", 15.0, 0.3), ColdStartPhase("weights", 35.0, 0.2), ColdStartPhase("engine", 40.0, 0.15))
+)
+# A large model on a node that has to be provisioned first.
+NEW_NODE = ColdStart(
+    (
+        ColdStartPhase("node", 90.0, 0.25),
+        ColdStartPhase("image", 40.0, 0.3),
+        ColdStartPhase("weights", 60.0, 0.2),
+        ColdStartPhase("engine", 70.0, 0.15),
+    )
+)

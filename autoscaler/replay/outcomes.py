@@ -1,0 +1,71 @@
+"""What did the users of a simulated pool get? Counts of all requests, and latency over the last two minutes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autoscaler.replay.serving_replica import Request
+
+WINDOW_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyObjectives:
+    """What a request must get to count as served well; the token latency is the mean over one answer."""
+
+    time_to_first_token_seconds: float
+    inter_token_latency_seconds: float
+
+    def are_met_by(self, time_to_first_token_seconds: float, inter_token_latency_seconds: float) -> bool:
+        """Whether one request got both."""
+        return (
+            time_to_first_token_seconds <= self.time_to_first_token_seconds
+            and inter_token_latency_seconds <= self.inter_token_latency_seconds
+        )
+
+
+class RequestOutcomes:
+    """Counts since the start. `arrived` = finished + rejected + dropped + those still in the pool."""
+
+    def __init__(self, objectives: LatencyObjectives) -> None:
+        self._objectives = objectives
+        self._recent: deque[tuple[float, float, bool]] = deque()  # finished at, time to first token, is met
+        self.arrived = 0
+        self.finished = 0
+        self.met = 0
+        self.rejected = 0  # longer than a replica's cache
+        self.dropped = 0  # on a replica that was killed at the end of its grace
+
+    def add_finished(self, requests: Sequence[Request]) -> None:
+        """Takes finished requests, in order of time for each replica."""
+        for request in requests:
+            if request.first_token_at is None or request.finished_at is None:
+                raise ValueError("a request that has not finished was reported as finished")
+            first_token = request.first_token_at - request.arrived_at
+            gaps = request.output_tokens - 1
+            gap = (request.finished_at - request.first_token_at) / gaps if gaps else 0.0
+            is_met = self._objectives.are_met_by(first_token, gap)
+            self.finished += 1
+            self.met += is_met
+            self._recent.append((request.finished_at, first_token, is_met))
+
+    def forget_old(self, now_seconds: float) -> None:
+        """Drops what has left the window."""
+        while self._recent and self._recent[0][0] < now_seconds - WINDOW_SECONDS:
+            self._recent.popleft()
+
+    @property
+    def recent_met_share(self) -> float | None:
+        """Share of the requests finished in the last two minutes that met both objectives; None without any."""
+        if not self._recent:
+            return None
+        return sum(is_met for _, _, is_met in self._recent) / len(self._recent)
+
+    def recent_time_to_first_token_seconds(self, share: float) -> float | None:
+        """The exact `share` quantile over the last two minutes; None without any finished request."""
+        if not self._recent:
+            return None
+        ordered = sorted(first_token for _, first_token, _ in self._recent)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

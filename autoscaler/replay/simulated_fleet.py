@@ -1,0 +1,101 @@
+"""The plant: simulated pools behind the ports through which the controller sees and scales real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from autoscaler.actuators.actuator import Actuated, ActuationFailed
+from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.observers.metrics import PoolKey, PoolQuery
+from autoscaler.observers.workload import ScaleTarget, Workload, WorkloadUnavailable
+from autoscaler.replay.serving_replica import Request
+from autoscaler.replay.simulated_metrics import SimulatedMetrics
+from autoscaler.replay.simulated_pool import PoolSetup, SimulatedPool
+from policies.observation import MetricsObservation, ObservationUnavailable
+from policies.reasons import Reason
+
+
+class SimulatedFleet:
+    """A WorkloadObserver, a MetricsObserver and a ReplicaActuator over pools on simulated time.
+
+    `advance` brings all pools to one moment; observations and writes then are of that moment. The same pools,
+    requests and seed give the same run, whatever the machine.
+    """
+
+    def __init__(
+        self, pools: Sequence[tuple[PoolSetup, Iterator[Request]]], started_at_seconds: float, seed: int
+    ) -> None:
+        """Requests of each pool come in order of arrival, in simulated unix seconds."""
+        self.now_seconds = started_at_seconds
+        self._pools: dict[PoolKey, SimulatedPool] = {}
+        self._metrics: dict[PoolKey, SimulatedMetrics] = {}
+        for number, (setup, requests) in enumerate(pools):
+            generator = np.random.default_rng([seed, number])
+            pool = SimulatedPool(setup, requests, generator, started_at_seconds)
+            self._pools[setup.key] = pool
+            self._metrics[setup.key] = SimulatedMetrics(setup.engine, setup.profile.kv_capacity_tokens, pool.pages)
+
+    @property
+    def pools(self) -> Mapping[PoolKey, SimulatedPool]:
+        """The pools by (namespace, name) of their InferenceScalers."""
+        return self._pools
+
+    def advance(self, until_seconds: float) -> None:
+        """Lets everything happen up to `until_seconds` (simulated unix time)."""
+        for pool in self._pools.values():
+            pool.advance(until_seconds)
+        self.now_seconds = until_seconds
+
+    def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
+        """The pool's pods as they are at the time the fleet was advanced to."""
+        pool = self._pools.get(scaler.key)
+        if pool is None or scaler.spec.scale_target_ref.name != pool.setup.target_name:
+            reference = scaler.spec.scale_target_ref
+            return WorkloadUnavailable(
+                Reason.TARGET_NOT_FOUND,
+                f"{reference.kind} {scaler.namespace}/{reference.name} is not part of the simulated fleet",
+            )
+        setup = pool.setup
+        target = ScaleTarget(
+            namespace=setup.namespace,
+            kind="Deployment",
+            name=setup.target_name,
+            path=f"/apis/apps/v1/namespaces/{setup.namespace}/deployments/{setup.target_name}/scale",
+            uid=f"simulated-{setup.target_name}",
+            resource_version=str(pool.spec_changes),
+        )
+        return Workload(target=target, replicas=pool.replicas, pods=pool.pods)
+
+    def observe_metrics(
+        self, pools: Sequence[PoolQuery], now_seconds: float
+    ) -> Mapping[PoolKey, MetricsObservation | ObservationUnavailable]:
+        """What has been scraped of each pool by `now_seconds`."""
+        return {query.key: self._observe_pool(query, now_seconds) for query in pools}
+
+    def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
+        """Writes the count, unless it is another than the one that was observed."""
+        pool = self._pool_of(target)
+        if pool is None:
+            return ActuationFailed(Reason.FAILED_UPDATE_SCALE, f"{target.name} is not part of the simulated fleet")
+        if pool.spec_replicas != from_replicas or str(pool.spec_changes) != target.resource_version:
+            return ActuationFailed(
+                Reason.CONFLICT, f"{target.name} has {pool.spec_replicas} replicas and was changed since it was read"
+            )
+        pool.scale(to_replicas)
+        return Actuated(Reason.SUCCEEDED_RESCALE, f"scaled from {from_replicas} to {to_replicas}")
+
+    def _observe_pool(self, query: PoolQuery, now_seconds: float) -> MetricsObservation | ObservationUnavailable:
+        pool = self._pools.get(query.key)
+        if pool is None:
+            return ObservationUnavailable(
+                Reason.METRICS_UNAVAILABLE, f"{query.target_name} is not part of the simulated fleet"
+            )
+        return self._metrics[query.key].observe(query, pool.gateway_queue, now_seconds)
+
+    def _pool_of(self, target: ScaleTarget) -> SimulatedPool | None:
+        for pool in self._pools.values():
+            if (pool.setup.namespace, pool.setup.target_name) == (target.namespace, target.name):
+                return pool
+        return None

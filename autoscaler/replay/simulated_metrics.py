@@ -1,0 +1,148 @@
+"""What does the policy get to see of a simulated pool? As late and as coarse as a real Prometheus would tell it.
+
+The judgement of samples (fresh, held, unknown), the means and the quantiles are the production ones; only the scraped
+pages come from the simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+
+from autoscaler.observers.metrics import PoolQuery
+from autoscaler.observers.pod_memory import PodMemory
+from autoscaler.observers.pool_signals import REPLICA_SIGNALS, PoolMemory, TickTrouble, read_pool
+from autoscaler.observers.request_means import BoundedMean, HitShare
+from autoscaler.prometheus.quantiles import evenness_floor, quantile
+from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample
+from autoscaler.replay.serving_counters import INTER_TOKEN_LATENCY_EDGES, TIME_TO_FIRST_TOKEN_EDGES, ServingSnapshot
+from policies.observation import MetricsObservation, PoolLatency, QueryUnknown, QueryValue
+from policies.signals import Signal
+
+# The windows that the live queries use.
+RATE_WINDOW_SECONDS = 60.0
+LATENCY_WINDOW_SECONDS = 120.0
+REQUEST_WINDOW_SECONDS = 300.0
+
+_COUNTERS: Mapping[Signal, Callable[[ServingSnapshot], int]] = {
+    Signal.PROMPT_TOKENS: lambda page: page.prompt_tokens,
+    Signal.GENERATION_TOKENS: lambda page: page.generation_tokens,
+    Signal.REQUESTS_FINISHED: lambda page: page.finished_requests,
+    Signal.PREEMPTIONS: lambda page: page.preemptions,
+}
+
+
+class SimulatedMetrics:
+    """The metrics side of one pool; remembers what the live observer remembers."""
+
+    def __init__(self, engine: str, kv_capacity_tokens: int, pages: ScrapedPages) -> None:
+        self._kv_capacity_tokens = kv_capacity_tokens
+        self._pages = pages
+        self._memory = PoolMemory(engine)
+        self._pods: dict[str, PodMemory] = {}
+        self._prompt_tokens = BoundedMean()
+        self._generated_tokens = BoundedMean()
+        self._prefix_hits = HitShare()
+
+    def observe(self, query: PoolQuery, gateway_queue: int, now_seconds: float) -> MetricsObservation:
+        """The pool at one tick. `gateway_queue` answers a query named `pendingRequests`; PromQL is not understood."""
+        self._take_newest_pages(query, now_seconds)
+        pods = [(pod, self._pods.get(pod.name)) for pod in query.pods]
+        reading = read_pool(self._memory, pods, TickTrouble(rate_window_seconds=RATE_WINDOW_SECONDS), now_seconds)
+        self._update_means(now_seconds)
+        return MetricsObservation(
+            signals=reading.signals,
+            queries={name: _answer(name, gateway_queue) for name in query.queries},
+            ready_replicas=reading.ready_replicas,
+            fresh_replicas=reading.fresh_replicas,
+            prompt_tokens_per_request=self._prompt_tokens.value,
+            generation_tokens_per_request=self._generated_tokens.value,
+            prefix_cache_hit_share=self._prefix_hits.value,
+            latency=self._latency(now_seconds),
+            warnings=reading.warnings,
+        )
+
+    def _take_newest_pages(self, query: PoolQuery, now_seconds: float) -> None:
+        known, self._pods = self._pods, {}
+        advances = []
+        for pod in query.pods:
+            newest = self._pages.newest(pod.name, now_seconds)
+            if newest is None:
+                continue
+            memory = known.get(pod.name) or PodMemory(newest.at_seconds, now_seconds)
+            newer_by = memory.advance(newest.at_seconds, now_seconds)
+            if newer_by > 0:
+                advances.append(newer_by)
+            memory.values = self._values(pod.name, newest.page, now_seconds)
+            self._pods[pod.name] = memory
+        if advances:
+            self._memory.interval.learn(sum(advances) / len(advances))
+
+    def _values(self, replica: str, page: ServingSnapshot, now_seconds: float) -> list[float | None]:
+        window = self._pages.window(replica, now_seconds, RATE_WINDOW_SECONDS)
+        gauges: dict[Signal, float] = {
+            Signal.RUNNING_REQUESTS: page.running_requests,
+            Signal.WAITING_REQUESTS: page.waiting_requests,
+            Signal.KV_CACHE_USAGE: page.kv_cache_usage,
+            Signal.KV_CACHE_USED_TOKENS: page.kv_cache_usage * self._kv_capacity_tokens,
+            Signal.KV_CACHE_CAPACITY_TOKENS: self._kv_capacity_tokens,
+        }
+        return [gauges[signal] if signal in gauges else _rate(window, signal) for signal in REPLICA_SIGNALS]
+
+    def _update_means(self, now_seconds: float) -> None:
+        windows = list(self._pages.windows(now_seconds, REQUEST_WINDOW_SECONDS))
+        requests = _increase(windows, lambda page: page.finished_requests)
+        prompts = _increase(windows, lambda page: page.finished_prompt_tokens)
+        self._prompt_tokens.update(prompts, requests, now_seconds)
+        generated = _increase(windows, lambda page: page.finished_generation_tokens)
+        self._generated_tokens.update(generated, requests, now_seconds)
+        hits = _increase(windows, lambda page: page.prefix_hit_tokens)
+        self._prefix_hits.update(hits, _increase(windows, lambda page: page.prefix_queried_tokens))
+
+    def _latency(self, now_seconds: float) -> PoolLatency:
+        windows = list(self._pages.windows(now_seconds, LATENCY_WINDOW_SECONDS))
+        first_token = _buckets(TIME_TO_FIRST_TOKEN_EDGES, windows, lambda page: page.time_to_first_token_counts)
+        gaps = _buckets(INTER_TOKEN_LATENCY_EDGES, windows, lambda page: page.inter_token_latency_counts)
+        first_p99, gap_p50, gap_p99 = quantile(0.99, first_token), quantile(0.5, gaps), quantile(0.99, gaps)
+        return PoolLatency(
+            time_to_first_token_p99_seconds=first_p99.value if first_p99 else None,
+            inter_token_latency_p50_seconds=gap_p50.value if gap_p50 else None,
+            inter_token_latency_p99_seconds=gap_p99.value if gap_p99 else None,
+            inter_token_latency_evenness_floor=evenness_floor(gaps),
+            is_censored=any(found is not None and found.is_censored for found in (first_p99, gap_p50, gap_p99)),
+        )
+
+
+def _answer(name: str, gateway_queue: int) -> QueryValue | QueryUnknown:
+    if name == "pendingRequests":
+        return QueryValue(float(gateway_queue), age_seconds=0.0)
+    return QueryUnknown("a simulated fleet has no Prometheus that could answer PromQL")
+
+
+def _rate(window: tuple[ScrapedSample, ScrapedSample] | None, signal: Signal) -> float | None:
+    if window is None:
+        return None
+    first, last = window
+    count = _COUNTERS[signal]
+    return (count(last.page) - count(first.page)) / (last.at_seconds - first.at_seconds)
+
+
+def _increase(
+    windows: Iterable[tuple[ScrapedSample, ScrapedSample]], count: Callable[[ServingSnapshot], int]
+) -> float | None:
+    increases = [count(last.page) - count(first.page) for first, last in windows]
+    return float(sum(increases)) if increases else None
+
+
+def _buckets(
+    edges: Sequence[float],
+    windows: Iterable[tuple[ScrapedSample, ScrapedSample]],
+    counts: Callable[[ServingSnapshot], Sequence[int]],
+) -> dict[float, float]:
+    """Cumulative counts by upper edge, as an engine exposes them."""
+    added = [0] * (len(edges) + 1)
+    for first, last in windows:
+        for place, (later, earlier) in enumerate(zip(counts(last.page), counts(first.page), strict=True)):
+            added[place] += later - earlier
+    return dict(zip((*edges, math.inf), accumulate(map(float, added)), strict=True))
