@@ -24,13 +24,6 @@ def accelerators_per_replica(spec: InferenceScalerSpec, target: Mapping[str, Any
     return counted or None
 
 
-def accelerators_in(resources: Mapping[str, Any] | None) -> int:
-    """Whole accelerators in a resource list such as `.status.allocatable`; 0 where there are none."""
-    quantity = str((resources or {}).get(RESOURCE_NAME, "0"))
-    # Extended resources are whole numbers; a quantity with a suffix would be a thousand GPUs in one place.
-    return int(quantity) if quantity.isdigit() else 0
-
-
 def _of_group(group: Mapping[str, Any]) -> int:
     worker = _of_template(group.get("workerTemplate"))
     leader = _of_template(group["leaderTemplate"]) if group.get("leaderTemplate") else worker
@@ -47,4 +40,7 @@ def _of_template(template: Mapping[str, Any] | None) -> int:
 
 
 def _limit(container: Mapping[str, Any]) -> int:
-    return accelerators_in((container.get("resources") or {}).get("limits"))
+    limits = (container.get("resources") or {}).get("limits") or {}
+    quantity = str(limits.get(RESOURCE_NAME, "0"))
+    # Extended resources are whole numbers; one with a suffix would be a thousand GPUs in one container.
+    return int(quantity) if quantity.isdigit() else 0

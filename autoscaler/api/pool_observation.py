@@ -9,19 +9,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
-from autoscaler.api.accelerators import accelerators_in
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
 from policies.reasons import Reason
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
+"""The label by which Karpenter says which NodePool a node belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolNode:
-    """A node of a Karpenter NodePool, and the accelerators that pods can have on it."""
+    """A node, the Karpenter NodePool it belongs to (None: none), and the accelerators that pods can have on it."""
 
-    name: str
-    node_pool: str
+    node_pool: str | None
     accelerators: int
     is_ready: bool
 
@@ -41,20 +40,6 @@ class PoolScaler:
         if self.desired_replicas is None or self.accelerators_per_replica is None:
             return None
         return self.desired_replicas * self.accelerators_per_replica
-
-
-def pool_node(document: Mapping[str, Any]) -> PoolNode | None:
-    """A Node document; None for a node that is of no NodePool. A node that is being deleted is not ready."""
-    metadata, status = document.get("metadata") or {}, document.get("status") or {}
-    node_pool = (metadata.get("labels") or {}).get(NODE_POOL_LABEL)
-    if not node_pool:
-        return None
-    conditions = status.get("conditions") or ()
-    is_ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
-    is_going = metadata.get("deletionTimestamp") is not None
-    return PoolNode(
-        metadata.get("name", ""), node_pool, accelerators_in(status.get("allocatable")), is_ready and not is_going
-    )
 
 
 def observe_accelerator_pool(
