@@ -29,7 +29,7 @@ from policies.history import ScalingHistory, with_rescale
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode
 from policies.reasons import Reason
-from policies.recommenders.custom import user_queries
+from policies.user_queries import user_queries
 
 logger = logging.getLogger(__name__)
 
