@@ -86,7 +86,7 @@ def run_controller(settings: ControllerSettings) -> int | StartFailed:
     source: ScalerSource = directory or ClusterScalers(_required(cluster))
     executor = ThreadPoolExecutor(WRITERS, thread_name_prefix="reconcile")
     reconciler = Reconciler(
-        KubernetesWorkloadObserver(cluster, clock),
+        KubernetesWorkloadObserver(cluster, source.scalers),
         PrometheusMetricsObserver(prometheus, settings.queries),
         _actuators(settings, connection, is_leader, clock),
         histories,
