@@ -80,8 +80,8 @@ def _histogram(name: str, labels: str, edges: Sequence[float], buckets: list[flo
     counts = buckets if buckets is not None else [0.0] * (len(edges) + 2)
     yield f"# TYPE {name} histogram"
     for edge, count in zip((*map(float, edges), "+Inf"), counts, strict=False):
-        yield f'{name}_bucket{{{labels},le="{edge}"}} {count}'
-    yield f"{name}_count{{{labels}}} {counts[-2]}"
+        yield f'{name}_bucket{{{labels},le="{edge}"}} {float(int(count))}'
+    yield f"{name}_count{{{labels}}} {float(int(counts[-2]))}"
     yield f"{name}_sum{{{labels}}} {counts[-1]}"
 
 

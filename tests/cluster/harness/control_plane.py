@@ -209,7 +209,7 @@ class ControlPlane:
 
         def established() -> bool:
             found = self.api.get(path)
-            conditions = found.get("status", {}).get("conditions", [])
+            conditions = found.get("status", {}).get("conditions") or []
             if not any(item["type"] == "Established" and item["status"] == "True" for item in conditions):
                 return False
             group, version = found["spec"]["group"], found["spec"]["versions"][0]["name"]

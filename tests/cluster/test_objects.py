@@ -1,0 +1,91 @@
+"""The API server judges every object of the table as the Python types do, and stores what they read."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool, parse_accelerator_pool
+from autoscaler.api.custom_resource_definition import render
+from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
+from tests.autoscaler.api.objects import ACCEPTED, REFUSED, SCALER, ObjectCase, changed, schedule
+from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.kubernetes_api import ApiError
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+Parsed = InferenceScaler | InvalidInferenceScaler | AcceleratorPool | InvalidAcceleratorPool
+
+PATHS = {
+    "InferenceScaler": "/apis/tokenscaler.io/v1alpha1/namespaces/default/inferencescalers",
+    "AcceleratorPool": "/apis/tokenscaler.io/v1alpha1/acceleratorpools",
+}
+
+
+def create(control_plane: ControlPlane, document: dict[str, Any]) -> dict[str, Any]:
+    """What the API server would store. Raises ApiError with its message where it refuses."""
+    return control_plane.api.create(PATHS[document["kind"]], document, dryRun="All", fieldValidation="Strict")
+
+
+def parse(document: dict[str, Any]) -> Parsed:
+    is_pool = document["kind"] == "AcceleratorPool"
+    return parse_accelerator_pool(document) if is_pool else parse_inference_scaler(document)
+
+
+def test_the_definitions_apply_and_are_served(control_plane: ControlPlane) -> None:
+    control_plane.apply(render())
+    shown = control_plane.kubectl("api-resources", "--api-group=tokenscaler.io", "--no-headers")
+    assert {(line.split()[0], line.split()[1]) for line in shown.splitlines()} == {
+        ("acceleratorpools", "apool"),
+        ("inferencescalers", "isc"),
+    }
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.sentence) for case in ACCEPTED])
+def test_accepted_and_stored_as_python_reads_it(control_plane: ControlPlane, case: ObjectCase) -> None:
+    stored = parse(create(control_plane, case.document))
+    from_file = parse(case.document)
+    assert isinstance(stored, InferenceScaler | AcceleratorPool), stored.problems
+    assert isinstance(from_file, InferenceScaler | AcceleratorPool), from_file.problems
+    assert stored.spec == from_file.spec
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.sentence) for case in REFUSED])
+def test_refused_with_the_field(control_plane: ControlPlane, case: ObjectCase) -> None:
+    with pytest.raises(ApiError) as refused:
+        create(control_plane, case.document)
+    assert refused.value.status in {400, 422}
+    assert case.field is not None
+    assert case.field in refused.value.message
+
+
+def test_cron_expressions_are_judged_alike(control_plane: ControlPlane) -> None:
+    """Random expressions; a date that never comes, written in a roundabout way, only Python finds."""
+    seed = 20260101
+    chance = random.Random(seed)
+    disagreements = []
+    for _ in range(400):
+        document = changed(SCALER, {"schedules": schedule(start=_cron(chance), end="59 23 31 12 7")})
+        parsed = parse(document)
+        try:
+            create(control_plane, document)
+            said = ""
+        except ApiError as error:
+            said = error.message
+        python_said = "" if isinstance(parsed, InferenceScaler) else parsed.problems[0]
+        if bool(said) != bool(python_said) and not (not said and "never happens" in python_said):
+            disagreements.append((document["spec"]["schedules"][0]["start"], said, python_said))
+    assert disagreements == [], f"seed {seed}"
+
+
+def _cron(chance: random.Random) -> str:
+    fields = [
+        ("0", "59", "60", "07", "*/15", "5-10", "10-5", "1,2,3", "0-59/7", "5/10"),
+        ("0", "23", "24", "*", "8-18", "*/3"),
+        ("*", "1", "31", "0", "29", "30", "30,31", "28-31", "32", "*/10", "L"),
+        ("*", "2", "FEB", "1-6", "JAN-MAR", "MAR-JAN", "13", "4,6", "feb", "*/2"),
+        ("*", "1-5", "MON-FRI", "FRI-MON", "7", "8", "0,6", "MON#1", "*"),
+    ]
+    return " ".join(chance.choice(choices[:1] * 8 + list(choices)) for choices in fields)
