@@ -134,7 +134,8 @@ def two_replicas() -> tuple[Scene, PoolQuery]:
 def signal(
     total: float, maximum: float, fresh: int = 2, held: int = 0, unknown: int = 0, age: float = 0.0
 ) -> PoolSignal:
-    return PoolSignal(total, maximum, fresh, held, unknown, age)
+    # Held replicas all have the largest value in these cases.
+    return PoolSignal(total, maximum, fresh, held, unknown, age, held_total=held * maximum)
 
 
 def test_every_signal_of_the_live_pods_is_added_up() -> None:
