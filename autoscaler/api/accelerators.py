@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autoscaler.api.inference_scaler import InferenceScalerSpec
-
 RESOURCE_NAME = "nvidia.com/gpu"
 
 
-def accelerators_per_replica(spec: InferenceScalerSpec, target: Mapping[str, Any] | None) -> int | None:
-    """What the spec says, else what the target's pod template limits say, else None: not known.
+def accelerators_of_template(target: Mapping[str, Any]) -> int | None:
+    """What the limits of the target's pod template say; None where it names no accelerators or has no template.
 
     `target` is the document of the scale target: a LeaderWorkerSet's replica is its leader and its workers, any other
-    kind's is one pod of `.spec.template`. A template without accelerators is None too: then nobody has said.
+    kind's is one pod of `.spec.template`.
     """
-    if spec.accelerators_per_replica is not None:
-        return spec.accelerators_per_replica
-    target_spec = (target or {}).get("spec") or {}
+    target_spec = target.get("spec") or {}
     group = target_spec.get("leaderWorkerTemplate")
     counted = _of_template(target_spec.get("template")) if group is None else _of_group(group)
     return counted or None

@@ -113,7 +113,8 @@ def read_fields(fields: Mapping[str, Any], model: type[SpecT], path: str) -> Spe
     try:
         return model.model_validate_json(json.dumps(readable, default=str), strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        return tuple(_sentence(details, schema, path) for details in error.errors(include_url=False))
+        found = error.errors(include_url=False)
+        return tuple(_sentence(details, schema, path) for details in found if not _follows_from_others(details, found))
 
 
 def rfc3339_seconds(moment: Any) -> float | None:
@@ -181,6 +182,14 @@ def _as_the_api_server_reads(value: Any, schema: Mapping[str, Any]) -> Any:
     if isinstance(value, list | tuple):
         return [_as_the_api_server_reads(item, schema.get("items", {})) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _follows_from_others(details: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
+    """A list of which an item is bad is called too short as well, because bad items are not counted."""
+    location = details["loc"]
+    return details["type"] == "too_short" and any(
+        other["loc"][: len(location)] == location and len(other["loc"]) > len(location) for other in found
+    )
 
 
 def _sentence(details: ErrorDetails, schema: JsonObject, path: str) -> str:

@@ -37,10 +37,8 @@ class ScheduleWindow(ParameterModel):
         pattern="^(UTC|GMT|[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)+)$",
         description="IANA time zone of start and end, such as America/New_York. Default UTC.",
     )
-    start: str = Field(
-        min_length=9, max_length=128, description="When the window opens: minute hour day-of-month month day-of-week."
-    )
-    end: str = Field(min_length=9, max_length=128, description="When it closes, in the same form.")
+    start: str = Field(max_length=128, description="When the window opens: minute hour day-of-month month day-of-week.")
+    end: str = Field(max_length=128, description="When it closes, in the same form.")
     min_replicas: int | None = Field(
         default=None, ge=0, le=100_000, description="Replicas to have at least while the window is open."
     )

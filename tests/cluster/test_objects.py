@@ -88,4 +88,4 @@ def _cron(chance: random.Random) -> str:
         ("*", "2", "FEB", "1-6", "JAN-MAR", "MAR-JAN", "13", "4,6", "feb", "*/2"),
         ("*", "1-5", "MON-FRI", "FRI-MON", "7", "8", "0,6", "MON#1", "*"),
     ]
-    return " ".join(chance.choice(choices[:1] * 8 + list(choices)) for choices in fields)
+    return " ".join(chance.choice(choices[:1] * 4 + choices) for choices in fields)

@@ -1,0 +1,221 @@
+"""One table of good and bad objects: the Python types and a real API server must judge every row alike."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+Document = dict[str, Any]
+
+SCALER: Document = {
+    "apiVersion": "tokenscaler.io/v1alpha1",
+    "kind": "InferenceScaler",
+    "metadata": {"name": "llama-70b", "namespace": "default"},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "vllm-llama-70b"},
+        "engine": "vllm",
+        "minReplicas": 2,
+        "maxReplicas": 16,
+    },
+}
+POOL: Document = {
+    "apiVersion": "tokenscaler.io/v1alpha1",
+    "kind": "AcceleratorPool",
+    "metadata": {"name": "h100-interactive"},
+    "spec": {"nodePools": {"onDemand": "h100-od", "spot": "h100-spot"}},
+}
+ABSENT = object()
+"""As a value: the field is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCase:
+    """An object; `field` None: it is accepted. Else both name this field, and the Python types say `says` as well."""
+
+    sentence: str
+    document: Document
+    field: str | None = None
+    says: str = ""
+
+
+def scaler(sentence: str, changes: Document, field: str | None = None, says: str = "") -> ObjectCase:
+    """An InferenceScaler with changes by dotted path below spec; "/" before a path means from the document's root."""
+    return ObjectCase(sentence, changed(SCALER, changes), field, says)
+
+
+def pool(sentence: str, changes: Document, field: str | None = None, says: str = "") -> ObjectCase:
+    """An AcceleratorPool, in the same way."""
+    return ObjectCase(sentence, changed(POOL, changes), field, says)
+
+
+def changed(document: Document, changes: Document) -> Document:
+    """A copy of the document with some paths set, or removed where the value is ABSENT."""
+    result = copy.deepcopy(document)
+    for path, value in changes.items():
+        *parents, last = path.removeprefix("/").split(".") if path.startswith("/") else ["spec", *path.split(".")]
+        node = result
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        if value is ABSENT:
+            del node[last]
+        else:
+            node[last] = value
+    return result
+
+
+def schedule(**changes: Any) -> list[Document]:
+    """One schedule window on working days with some fields changed, or removed where None is given."""
+    window = {"name": "day", "start": "0 8 * * 1-5", "end": "0 18 * * 1-5", "minReplicas": 4} | changes
+    return [{name: value for name, value in window.items() if value is not None}]
+
+
+ACCEPTED = [
+    scaler("the least that can be said is accepted", {"minReplicas": ABSENT}),
+    scaler("null for a field that has a default is the default", {"mode": None, "behavior": None, "schedules": None}),
+    scaler("null for a vote is no vote", {"signals.kvCache": None}),
+    scaler("a vote without fields is a vote with defaults", {"signals.kvCache": {}, "signals.tokensInFlight": {}}),
+    scaler("null for the tokens of a replica means half of its KV cache", {"signals.tokensInFlight.perReplica": None}),
+    scaler("a fraction may stand where a number is wanted", {"signals.waitingRequests.perReplica": 0.5}),
+    scaler("a behavior may name one field of one direction", {"behavior.scaleDown.stabilizationWindowSeconds": 600}),
+    scaler("a direction may be disabled", {"behavior.scaleDown.selectPolicy": "Disabled"}),
+    scaler(
+        "zero replicas with a gateway that wakes the pool",
+        {"minReplicas": 0, "signals.pendingRequests": {"query": "sum(pending)", "perReplica": 8}},
+    ),
+    scaler("zero replicas with a schedule that wakes the pool", {"minReplicas": 0, "schedules": schedule()}),
+    scaler(
+        "a schedule with names, lists and steps",
+        {"schedules": schedule(start="*/15 0-6,20 1,15 JAN-MAR MON-FRI", end="30 7 * 1-12/2 0,7")},
+    ),
+    scaler("a schedule on the 29th of February", {"schedules": schedule(start="0 0 29 2 *")}),
+    scaler("a schedule on the 31st of a long month among short ones", {"schedules": schedule(start="0 0 31 4,5 *")}),
+    scaler("a schedule on the 30th of February or any Monday", {"schedules": schedule(start="0 0 30 2 1")}),
+    scaler("a schedule in a time zone", {"schedules": schedule(timezone="America/Argentina/Buenos_Aires")}),
+    scaler("a schedule that only lowers the maximum", {"schedules": schedule(minReplicas=None, maxReplicas=8)}),
+    scaler("a fallback that only says how many", {"missingData.fallback.replicas": 8}),
+    scaler(
+        "the user's own PromQL with an engine of which nothing is known",
+        {"engine": "custom", "signals.custom": [{"name": "queue", "query": "sum(queue)", "perReplica": 10}]},
+    ),
+    scaler(
+        "a target of any kind",
+        {"scaleTargetRef": {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "a.b-c"}},
+    ),
+    scaler(
+        "a pool of accelerators and how many a replica takes",
+        {"acceleratorPoolRef": {"name": "h100"}, "acceleratorsPerReplica": 8},
+    ),
+    scaler("null for the accelerators of a replica", {"acceleratorsPerReplica": None, "acceleratorPoolRef": None}),
+    pool("a pool with both capacity types", {}),
+    pool("a pool without spot nodes", {"nodePools.spot": ABSENT}),
+    pool("a pool with null for spot nodes", {"nodePools.spot": None, "mode": "Observe"}),
+]
+REFUSED = [
+    scaler("a spec is needed", {"/spec": ABSENT}, "spec", "missing"),
+    scaler("a spec is an object", {"/spec": "vllm"}, "spec", "object"),
+    scaler("an unknown top-level field", {"/specs": {}}, "specs", "did you mean spec?"),
+    scaler("a misspelt field", {"maxReplica": 3}, "spec.maxReplica", "did you mean maxReplicas?"),
+    scaler("a field in Python's spelling", {"min_replicas": 3}, "spec.min_replicas", "did you mean minReplicas?"),
+    scaler("a misspelt field deep inside", {"behavior.scaleUp.policies": [
+        {"type": "Pods", "value": 4, "periodSecond": 15, "periodSeconds": 15}]},
+        "spec.behavior.scaleUp.policies[0].periodSecond", "did you mean periodSeconds?"),
+    scaler("the maximum is needed", {"maxReplicas": ABSENT}, "spec.maxReplicas", "missing"),
+    scaler("null for a field that is needed", {"maxReplicas": None}, "spec.maxReplicas", "missing"),
+    scaler("a target is needed", {"scaleTargetRef": ABSENT}, "spec.scaleTargetRef", "missing"),
+    scaler("an engine is needed", {"engine": ABSENT}, "spec.engine", "missing"),
+    scaler("a number in quotes is no number", {"maxReplicas": "16"}, "spec.maxReplicas", "whole number"),
+    scaler("true is no number", {"maxReplicas": True}, "spec.maxReplicas", "whole number"),
+    scaler("half a replica", {"minReplicas": 2.5}, "spec.minReplicas", "whole number"),
+    scaler("fewer than no replicas", {"minReplicas": -1}, "spec.minReplicas", "at least 0"),
+    scaler("more replicas than anybody has", {"maxReplicas": 100_001}, "spec.maxReplicas", "at most 100000"),
+    scaler("a number beyond 64 bits", {"maxReplicas": 10**20}, "spec.maxReplicas", "it must be"),
+    scaler("the minimum above the maximum", {"minReplicas": 17}, "minReplicas", "17 is above maxReplicas 16"),
+    scaler("zero replicas and nothing to wake the pool", {"minReplicas": 0}, "minReplicas", "signals.pendingRequests"),
+    scaler("an unknown mode", {"mode": "Sacle"}, "spec.mode", "'Scale'"),
+    scaler("an unknown engine", {"engine": "vLLM"}, "spec.engine", "'vllm'"),
+    scaler("a target without a name", {"scaleTargetRef.name": ""}, "spec.scaleTargetRef.name", "at least 1"),
+    scaler("a target's kind in lower case", {"scaleTargetRef.kind": "deployment"}, "spec.scaleTargetRef.kind"),
+    scaler("a target's apiVersion without a version", {"scaleTargetRef.apiVersion": "apps"},
+           "spec.scaleTargetRef.apiVersion", "such as apps/v1"),
+    scaler("a target's name with a path in it", {"scaleTargetRef.name": "a/../b"}, "spec.scaleTargetRef.name"),
+    scaler("signals as a list", {"signals": []}, "spec.signals", "object"),
+    scaler("schedules as an object", {"schedules": {"day": {}}}, "spec.schedules", "a list"),
+    scaler("a vote that lacks its number", {"signals.tokenRate": {}},
+           "spec.signals.tokenRate.perReplicaPerSecond", "missing"),
+    scaler("no request may wait", {"signals.waitingRequests.perReplica": 0},
+           "spec.signals.waitingRequests.perReplica", "more than 0"),
+    scaler("headroom for the whole cache", {"signals.kvCache.headroomPercent": 100},
+           "spec.signals.kvCache.headroomPercent", "at most 95"),
+    scaler("an empty query", {"signals.pendingRequests": {"query": "", "perReplica": 1}},
+           "spec.signals.pendingRequests.query", "at least 1"),
+    scaler("a vote's name with capitals", {"signals.custom": [{"name": "Queue", "query": "q", "perReplica": 1}]},
+           "spec.signals.custom[0].name", "lower case"),
+    scaler("two votes of one name", {"signals.custom": [
+        {"name": "queue", "query": "a", "perReplica": 1}, {"name": "queue", "query": "b", "perReplica": 1}]},
+        "signals", "more than once"),
+    scaler("nine votes of one's own", {"signals.custom": [
+        {"name": f"v{index}", "query": "a", "perReplica": 1} for index in range(9)]},
+        "spec.signals.custom", "at most 8 items"),
+    scaler("null among the votes", {"signals.custom": [None]}, "spec.signals.custom[0]", "object"),
+    scaler("an engine's signal where the engine is custom", {"engine": "custom", "signals.kvCache": {}},
+           "signals", "instead of kvCache"),
+    scaler("a policy without a type", {"behavior.scaleUp.policies": [{"value": 4, "periodSeconds": 15}]},
+           "spec.behavior.scaleUp.policies[0].type", "missing"),
+    scaler("a policy that allows nothing", {"behavior.scaleUp.policies": [
+        {"type": "Pods", "value": 0, "periodSeconds": 15}]}, "spec.behavior.scaleUp.policies[0].value", "more than 0"),
+    scaler("a policy over too long a time", {"behavior.scaleUp.policies": [
+        {"type": "Pods", "value": 1, "periodSeconds": 1801}]},
+        "spec.behavior.scaleUp.policies[0].periodSeconds", "at most 1800"),
+    scaler("no policy at all", {"behavior.scaleDown.policies": []}, "spec.behavior.scaleDown.policies", "at least 1"),
+    scaler("a window of more than an hour", {"behavior.scaleDown.stabilizationWindowSeconds": 3601},
+           "spec.behavior.scaleDown.stabilizationWindowSeconds", "at most 3600"),
+    scaler("a tolerance below nothing", {"behavior.scaleUp.tolerance": -0.1},
+           "spec.behavior.scaleUp.tolerance", "at least 0"),
+    scaler("a fallback above the maximum", {"missingData.fallback.replicas": 17},
+           "missingData.fallback.replicas", "17 is above maxReplicas 16"),
+    scaler("a fallback of an unknown behavior", {"missingData.fallback": {"replicas": 4, "behavior": "Lower"}},
+           "spec.missingData.fallback.behavior", "'CurrentIfHigher'"),
+    scaler("a cold start of no time", {"coldStart.priorSeconds": 0}, "spec.coldStart.priorSeconds", "at least 1"),
+    scaler("a schedule that changes nothing", {"schedules": schedule(minReplicas=None)},
+           "schedules[0]", "minReplicas, maxReplicas or both"),
+    scaler("a schedule with its bounds crossed", {"schedules": schedule(minReplicas=9, maxReplicas=8)},
+           "schedules[0]", "above its maxReplicas 8"),
+    scaler("a schedule that ends as it starts", {"schedules": schedule(end="0 8 * * 1-5")},
+           "schedules[0]", "same moments"),
+    scaler("a schedule above the maximum", {"schedules": schedule(minReplicas=17)}, "schedule", "above the policy's"),
+    scaler("a schedule below the minimum", {"schedules": schedule(minReplicas=None, maxReplicas=1)},
+           "schedule", "below the policy's"),
+    scaler("two schedules of one name", {"schedules": schedule() + schedule()}, "schedules", "more than once"),
+    scaler("a schedule with four fields", {"schedules": schedule(start="0 8 * * ")},
+           "spec.schedules[0].start", "minute hour day-of-month month day-of-week"),
+    scaler("a schedule in words", {"schedules": schedule(start="every morning at 8")},
+           "spec.schedules[0].start", "no cron expression"),
+    scaler("a schedule at minute 60", {"schedules": schedule(start="60 8 * * *")},
+           "spec.schedules[0].start", "no cron expression"),
+    scaler("a schedule at hour 24", {"schedules": schedule(end="0 24 * * *")},
+           "spec.schedules[0].end", "no cron expression"),
+    scaler("a schedule from Friday back to Monday", {"schedules": schedule(start="0 8 * * 5-1")},
+           "spec.schedules[0].start", "backwards"),
+    scaler("a schedule from March back to January", {"schedules": schedule(start="0 8 * MAR-JAN *")},
+           "spec.schedules[0].start", "backwards"),
+    scaler("a schedule on the 30th of February", {"schedules": schedule(start="0 8 30 2 *")},
+           "spec.schedules[0].start", "never happens"),
+    scaler("a schedule on the 31st of short months", {"schedules": schedule(end="0 8 31 APR,6,9,11 *")},
+           "spec.schedules[0].end", "never happens"),
+    scaler("a time zone that does not exist", {"schedules": schedule(timezone="Europe/Atlantis")},
+           "schedules[0]", "no IANA time zone"),
+    scaler("the time zone of the machine", {"schedules": schedule(timezone="Local")},
+           "spec.schedules[0].timezone", "America/New_York"),
+    scaler("a time zone as an offset", {"schedules": schedule(timezone="+05:00")}, "spec.schedules[0].timezone"),
+    scaler("a replica of no accelerators", {"acceleratorsPerReplica": 0}, "spec.acceleratorsPerReplica", "at least 1"),
+    scaler("a pool without a name", {"acceleratorPoolRef": {}}, "spec.acceleratorPoolRef.name", "missing"),
+    scaler("a field of a later version", {"forecast": {"mode": "Advise"}}, "spec.forecast", "not a known field"),
+    pool("a pool needs its on-demand nodes", {"nodePools.onDemand": ABSENT}, "spec.nodePools.onDemand", "missing"),
+    pool("a pool with one NodePool twice", {"nodePools.spot": "h100-od"}, "spec.nodePools", "same NodePool"),
+    pool("a pool that would write to its nodes", {"mode": "Manage"}, "spec.mode", "'Observe'"),
+    pool("a NodePool's name longer than a label may be", {"nodePools.spot": "a" * 64},
+         "spec.nodePools.spot", "at most 63"),
+    pool("a pool with slack", {"slackNodes": 1}, "spec.slackNodes", "not a known field"),
+]  # fmt: skip
+CASES = [*ACCEPTED, *REFUSED]
