@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, Forbidden, NotFound
@@ -67,13 +68,13 @@ class KubernetesWorkloadObserver:
         self._foreign_writer_window_seconds = foreign_writer_window_seconds
         self._field_manager = field_manager
         self._maximum_cache_age_seconds = maximum_cache_age_seconds
-        self._claimed_by: Sequence[InferenceScaler | InvalidInferenceScaler] = ()
+        self._claims_at_seconds = float("nan")
         self._claims = ScalerClaims(())
         self._memories: dict[tuple[str, str], _Memory] = {}
 
     def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
         """The pool's workload now; unavailable while a watch it rests on is not read yet, forbidden or stale."""
-        self._refresh_claims()
+        self._refresh_claims(now_seconds)
         seen = self._find_target(scaler)
         if isinstance(seen, WorkloadUnavailable):
             return seen
@@ -99,13 +100,15 @@ class KubernetesWorkloadObserver:
             is_paused=seen.scale.is_paused,
             is_rolling_out=seen.scale.is_rolling_out,
             cache_age_seconds=ages,
+            accelerators_per_replica=scaler.spec.accelerators_per_replica or seen.target.accelerators_per_replica,
         )
 
-    def _refresh_claims(self) -> None:
-        scalers = self._scalers()
-        if scalers is self._claimed_by:
+    def _refresh_claims(self, now_seconds: float) -> None:
+        """Once a tick: all pools of a tick are looked at with the same `now_seconds`."""
+        if now_seconds == self._claims_at_seconds:
             return
-        self._claimed_by = scalers
+        self._claims_at_seconds = now_seconds
+        scalers = self._scalers()
         self._claims = ScalerClaims(scalers)
         keys = {scaler.key for scaler in scalers}
         self._memories = {key: memory for key, memory in self._memories.items() if key in keys}
@@ -163,10 +166,11 @@ class KubernetesWorkloadObserver:
         reference = scaler.spec.scale_target_ref
         targets = self._cluster.target_kind(reference.api_version, reference.kind).objects
         oldest = targets.age_seconds_in(scaler.namespace) if targets is not None else 0.0
-        kinds: tuple[tuple[str, WatchedKind[object]], ...] = (
-            ("pods", self._cluster.pods),  # type: ignore[arg-type]  # read only
-            ("horizontalpodautoscalers", self._cluster.horizontal_pod_autoscalers),  # type: ignore[arg-type]
-            ("scaledobjects", self._cluster.scaled_objects),  # type: ignore[arg-type]
+        # Any: what the objects are does not matter for their age.
+        kinds: tuple[tuple[str, WatchedKind[Any]], ...] = (
+            ("pods", self._cluster.pods),
+            ("horizontalpodautoscalers", self._cluster.horizontal_pod_autoscalers),
+            ("scaledobjects", self._cluster.scaled_objects),
         )
         for name, watched in kinds:
             age = self._staleness(name, watched, scaler.namespace)
@@ -175,9 +179,7 @@ class KubernetesWorkloadObserver:
             oldest = max(oldest, age)
         return oldest
 
-    def _staleness(
-        self, name: str, watched: WatchedKind[object] | WatchedKind[WatchedTarget], namespace: str
-    ) -> float | WorkloadUnavailable:
+    def _staleness(self, name: str, watched: WatchedKind[Any], namespace: str) -> float | WorkloadUnavailable:
         age, problem = watched.age_seconds_in(namespace), watched.problem_in(namespace)
         if age <= self._maximum_cache_age_seconds:
             return age

@@ -1,9 +1,9 @@
 """How many of a target's replicas are ready, starting, stuck and terminating.
 
-Counts are relative to what was asked for (`spec`): ready replicas first, then those that start in time, then the stuck
-ones, and never more than `spec` together. So the surge pods of a rollout, which exist beside the replicas asked for, are
-no supply; nor are they demand, since every vote is a load over a capacity, and the load that surge pods carry is the
-pool's own load, which all of its pods together carry only once.
+Counts are relative to what was asked for (`spec`): ready replicas first, then those that start in time, then the
+stuck ones, and never more than `spec` together. So the surge pods of a rollout, which exist beside the replicas asked
+for, are no supply; nor are they demand, since every vote is a load over a capacity, and the load that surge pods carry
+is the pool's own load, which all of its pods together carry only once.
 """
 
 from __future__ import annotations

@@ -1,0 +1,166 @@
+"""What is kept of each watched object: the fields that are used, and nothing else.
+
+A pod as sent is 5 KB and more; of 10,000 of them some 20 MB are kept in this form. The functions take what the
+API server sent and give None for an object that need not be remembered.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+Document = dict[str, Any]
+
+# Labels with a value of its own for every pod: nobody selects by them, and an index of them would be all overhead.
+_UNINDEXED_LABELS = frozenset(
+    {"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"}
+)
+NODE_POOL_LABEL = "karpenter.sh/nodepool"
+CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
+KEDA_PAUSED_ANNOTATION = "autoscaling.keda.sh/paused"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPod:
+    """A pod that has not finished. Times are unix seconds by the API server's clock."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    created_at_seconds: float
+    is_ready: bool
+    ready_changed_at_seconds: float | None  # last change of the Ready condition; None: the kubelet has not set it
+    unschedulable_since_seconds: float | None
+    is_terminating: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscalerClaim:
+    """An HPA or a ScaledObject that steers a target of its own namespace."""
+
+    who: str
+    namespace: str
+    group: str  # of the target; empty: not said
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedNode:
+    """A node and the accelerators that pods may use on it."""
+
+    name: str
+    node_pool: str | None
+    capacity_type: str | None
+    accelerators: Mapping[str, int]
+    is_ready: bool
+    is_cordoned: bool
+
+
+def reduce_pod(document: Document) -> WatchedPod | None:
+    """None for a pod that has finished: it serves nobody and holds no accelerator."""
+    metadata, status = document["metadata"], document.get("status") or {}
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return None
+    conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
+    ready, scheduled = conditions.get("Ready") or {}, conditions.get("PodScheduled") or {}
+    return WatchedPod(
+        namespace=sys.intern(metadata.get("namespace") or ""),
+        name=metadata["name"],
+        labels={sys.intern(key): sys.intern(value) for key, value in (metadata.get("labels") or {}).items()},
+        created_at_seconds=unix_seconds(metadata.get("creationTimestamp")) or 0.0,
+        is_ready=ready.get("status") == "True",
+        ready_changed_at_seconds=unix_seconds(ready.get("lastTransitionTime")),
+        unschedulable_since_seconds=(
+            unix_seconds(scheduled.get("lastTransitionTime")) if scheduled.get("status") == "False" else None
+        ),
+        is_terminating=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def pod_index_keys(pod: WatchedPod) -> Iterable[Hashable]:
+    """A pod is found by its namespace and any of its labels."""
+    return ((pod.namespace, key, value) for key, value in pod.labels.items() if key not in _UNINDEXED_LABELS)
+
+
+def reduce_horizontal_pod_autoscaler(document: Document) -> AutoscalerClaim | None:
+    """What an HPA steers."""
+    reference = document["spec"]["scaleTargetRef"]
+    return _claim(document, "HorizontalPodAutoscaler", reference.get("apiVersion") or "", reference["kind"])
+
+
+def reduce_scaled_object(document: Document) -> AutoscalerClaim | None:
+    """What a KEDA ScaledObject steers; None for one that is paused at whatever count there is.
+
+    One with the annotation `paused-replicas` still writes that count, so it steers.
+    """
+    annotations = document["metadata"].get("annotations") or {}
+    if str(annotations.get(KEDA_PAUSED_ANNOTATION, "")).lower() == "true":
+        return None
+    reference = document["spec"]["scaleTargetRef"]
+    # KEDA's own defaults for what is left out.
+    return _claim(
+        document, "ScaledObject", reference.get("apiVersion") or "apps/v1", reference.get("kind") or "Deployment"
+    )
+
+
+def _claim(document: Document, kind: str, target_api_version: str, target_kind: str) -> AutoscalerClaim:
+    metadata = document["metadata"]
+    namespace = metadata.get("namespace") or ""
+    return AutoscalerClaim(
+        who=f"{kind} {namespace}/{metadata['name']}",
+        namespace=namespace,
+        group=group_of(target_api_version),
+        kind=target_kind,
+        name=document["spec"]["scaleTargetRef"]["name"],
+    )
+
+
+def claim_index_keys(claim: AutoscalerClaim) -> Iterable[Hashable]:
+    """A claim is found by the target it names."""
+    return ((claim.namespace, claim.kind, claim.name),)
+
+
+def reduce_node(document: Document) -> WatchedNode:
+    """A node; every extended resource (one with a domain in its name) counts as an accelerator."""
+    metadata, status = document["metadata"], document.get("status") or {}
+    labels = metadata.get("labels") or {}
+    allocatable = status.get("allocatable") or {}
+    return WatchedNode(
+        name=metadata["name"],
+        node_pool=labels.get(NODE_POOL_LABEL),
+        capacity_type=labels.get(CAPACITY_TYPE_LABEL),
+        accelerators={name: int(count) for name, count in allocatable.items() if "/" in name and str(count).isdigit()},
+        is_ready=any(
+            condition.get("type") == "Ready" and condition.get("status") == "True"
+            for condition in status.get("conditions") or ()
+        ),
+        is_cordoned=bool((document.get("spec") or {}).get("unschedulable")),
+    )
+
+
+def reduce_own_object(document: Document) -> Document:
+    """One of our own objects, whole but for `managedFields` and the annotation in which kubectl keeps a copy."""
+    metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
+    annotations = dict(metadata.get("annotations") or {})
+    annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)
+    return document | {"metadata": metadata | {"annotations": annotations}}
+
+
+def group_of(api_version: str) -> str:
+    """The API group of an apiVersion; empty for the core group."""
+    return api_version.rpartition("/")[0]
+
+
+def unix_seconds(text: Any) -> float | None:
+    """Unix seconds of an RFC 3339 time; None where absent or unreadable."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
