@@ -1,0 +1,210 @@
+"""One table a vote: from signals to replicas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policies.observation import MetricsObservation, ObservationUnavailable, QueryUnknown
+from policies.reasons import Reason
+from policies.recommenders.recommender import RECOMMENDERS, ScalingRecommendation
+from policies.signals import Signal
+from tests.builders import (
+    a_blackout,
+    a_decision_input,
+    a_policy,
+    a_signal,
+    an_even_signal,
+    an_observation,
+    without,
+)
+
+UNKNOWN, ABSENT = Reason.SIGNAL_UNKNOWN, Reason.SIGNAL_ABSENT
+USED, WAITING, RUNNING = Signal.KV_CACHE_USED_TOKENS, Signal.WAITING_REQUESTS, Signal.RUNNING_REQUESTS
+CAPACITY = Signal.KV_CACHE_CAPACITY_TOKENS
+
+
+def the_vote(name: str, signals: dict[str, Any], metrics: MetricsObservation | ObservationUnavailable) -> Any:
+    votes = RECOMMENDERS[name](a_decision_input(a_policy(signals=signals), metrics))
+    assert len(votes) == 1
+    return votes[0]
+
+
+def outcome(vote: ScalingRecommendation) -> Any:
+    """The count of replicas, or the reason that there is none."""
+    return vote.reason if vote.replicas is None else pytest.approx(vote.replicas)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "replicas"),
+    [
+        pytest.param(
+            an_observation({USED: an_even_signal(192_000, 4), WAITING: an_even_signal(12, 4)}),
+            213_000 / 30_000,
+            id="what the caches hold, and 12 waiting requests of 2000 x 0.8 + 150 tokens",
+        ),
+        pytest.param(
+            an_observation({USED: an_even_signal(192_000, 4)}, prefix_cache_hit_share=None),
+            192_000 / 30_000,
+            id="no queue: the size of a request does not matter",
+        ),
+        pytest.param(
+            an_observation({WAITING: an_even_signal(4, 4)}, prefix_cache_hit_share=None),
+            (96_000 + 4 * 2150) / 30_000,
+            id="an unknown hit share counts as none",
+        ),
+        pytest.param(
+            an_observation({WAITING: an_even_signal(4, 4)}, prompt_tokens_per_request=None),
+            (96_000 + 4 * 2400) / 30_000,
+            id="before requests have finished, a waiting one is as large as a running one",
+        ),
+        pytest.param(
+            an_observation(
+                {WAITING: an_even_signal(4, 4), RUNNING: an_even_signal(0, 4)}, generation_tokens_per_request=None
+            ),
+            UNKNOWN,
+            id="a queue of requests of unknown size, none running",
+        ),
+        pytest.param(
+            without(an_observation({WAITING: an_even_signal(6, 4)}), USED),
+            46 * 2150 / 30_000,
+            id="an engine without KV geometry: 40 running and 6 waiting requests of 2000 + 150 tokens",
+        ),
+        pytest.param(
+            without(an_observation(prompt_tokens_per_request=None), USED),
+            UNKNOWN,
+            id="no KV geometry, and the size of a request is unknown",
+        ),
+        pytest.param(
+            without(an_observation({RUNNING: an_even_signal(0, 4)}, prompt_tokens_per_request=None), USED),
+            0.0,
+            id="no KV geometry, nothing running: no tokens, of whatever size a request is",
+        ),
+        pytest.param(an_observation({USED: a_signal(None, None)}), UNKNOWN, id="nobody's cache is seen"),
+        pytest.param(an_observation({WAITING: a_signal(None, None)}), UNKNOWN, id="nobody's queue is seen"),
+        pytest.param(without(an_observation(), WAITING), ABSENT, id="an engine that tells no queue"),
+        pytest.param(without(an_observation(), USED, RUNNING), ABSENT, id="an engine that tells neither"),
+        pytest.param(without(an_observation(), CAPACITY), ABSENT, id="no capacity to take half of"),
+        pytest.param(an_observation({CAPACITY: a_signal(None)}), UNKNOWN, id="a capacity not seen yet"),
+        pytest.param(an_observation({CAPACITY: a_signal(0.0)}), UNKNOWN, id="a capacity of nothing"),
+        pytest.param(a_blackout(), UNKNOWN, id="no answer at all"),
+    ],
+)
+def test_tokens_in_flight(metrics: Any, replicas: Any) -> None:
+    assert outcome(the_vote("tokensInFlight", {"tokensInFlight": {}}, metrics)) == replicas
+
+
+def test_tokens_in_flight_by_the_users_own_share() -> None:
+    metrics = without(an_observation({USED: an_even_signal(96_000, 4)}), CAPACITY)
+    assert outcome(the_vote("tokensInFlight", {"tokensInFlight": {"perReplica": 16_000}}, metrics)) == 6.0
+
+
+@pytest.mark.parametrize(
+    ("metrics", "replicas"),
+    [
+        pytest.param(
+            an_observation(
+                {Signal.PROMPT_TOKENS: an_even_signal(500_000, 4), Signal.GENERATION_TOKENS: an_even_signal(40_000, 4)}
+            ),
+            3.0,
+            id="prompt and generated tokens together",
+        ),
+        pytest.param(an_observation({Signal.PROMPT_TOKENS: a_signal(None)}), UNKNOWN, id="a counter's first sample"),
+        pytest.param(without(an_observation(), Signal.GENERATION_TOKENS), ABSENT, id="one counter does not exist"),
+    ],
+)
+def test_token_rate(metrics: Any, replicas: Any) -> None:
+    assert outcome(the_vote("tokenRate", {"tokenRate": {"perReplicaPerSecond": 180_000}}, metrics)) == replicas
+
+
+@pytest.mark.parametrize(
+    ("usage", "replicas"),
+    [
+        pytest.param(a_signal(0.8, 0.8, 0.8, 0.8), 3.2 / 0.85, id="the sum of the shares in use"),
+        pytest.param(a_signal(0.0, 0.0), 0.0, id="empty caches that were seen are a true zero"),
+        pytest.param(a_signal(0.5, 0.5, 0.5, 0.5, 0.5, None), 3.0 / 0.85, id="an unseen replica at its peers' mean"),
+        pytest.param(a_signal(0.5, 0.5, None, None), 1.25 / 0.85, id="a quarter is the most that unseen ones add"),
+        pytest.param(a_signal(0.5, 0.7, held=1), 1.2 / 0.85, id="an aged value is held"),
+        pytest.param(a_signal(None, None), UNKNOWN, id="all unseen"),
+        pytest.param(a_signal(), UNKNOWN, id="no replica is ready yet"),
+    ],
+)
+def test_kv_cache(usage: Any, replicas: Any) -> None:
+    metrics = an_observation({Signal.KV_CACHE_USAGE: usage})
+    assert outcome(the_vote("kvCache", {"kvCache": {"headroomPercent": 15}}, metrics)) == replicas
+
+
+@pytest.mark.parametrize(
+    ("usage", "cautious_replicas"),
+    [
+        pytest.param(a_signal(0.3, 0.3, 0.3, 0.3), 1.2 / 0.85, id="all seen: the same count judges both directions"),
+        pytest.param(a_signal(0.3, 0.3, 0.3, None), 1.9 / 0.85, id="an unseen cache may be full"),
+        pytest.param(a_signal(0.3, 0.3, 0.4, held=1), 1.6 / 0.85, id="so may one whose sample is aged"),
+    ],
+)
+def test_shrinking_takes_unseen_caches_for_full(usage: Any, cautious_replicas: float) -> None:
+    vote = the_vote("kvCache", {"kvCache": {}}, an_observation({Signal.KV_CACHE_USAGE: usage}))
+    assert vote.cautious_replicas == pytest.approx(cautious_replicas)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "replicas", "cautious_replicas"),
+    [
+        pytest.param(a_signal(6.0, 6.0), 3.0, 3.0, id="12 waiting requests at 4 a replica"),
+        pytest.param(a_signal(2.0, 1.0, None), 3 * 1.25 / 4, 7 / 4, id="an unseen replica has its share of the queue"),
+        pytest.param(a_signal(9.0, 0.0, None), 9 * 1.25 / 4, 18 / 4, id="or as much as the longest of its peers'"),
+    ],
+)
+def test_waiting_requests(waiting: Any, replicas: float, cautious_replicas: float) -> None:
+    vote = the_vote("waitingRequests", {"waitingRequests": {"perReplica": 4}}, an_observation({WAITING: waiting}))
+    assert (vote.replicas, vote.cautious_replicas) == (pytest.approx(replicas), pytest.approx(cautious_replicas))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "replicas"),
+    [
+        pytest.param(an_observation(queries={"pendingRequests": 40}), 2.5, id="40 pending at 16 a replica"),
+        pytest.param(an_observation(queries={"pendingRequests": 0}), 0.0, id="none pending"),
+        pytest.param(an_observation(queries={"pendingRequests": QueryUnknown("empty")}), UNKNOWN, id="an empty answer"),
+        pytest.param(an_observation(queries={"pendingRequests": -1}), UNKNOWN, id="a negative number is no quantity"),
+        pytest.param(an_observation(queries={"pendingRequests": float("nan")}), UNKNOWN, id="NaN is no quantity"),
+        pytest.param(an_observation(queries={"pendingRequests": float("inf")}), UNKNOWN, id="nor is infinity"),
+        pytest.param(an_observation(), UNKNOWN, id="not asked yet"),
+        pytest.param(a_blackout(), UNKNOWN, id="no answer at all"),
+    ],
+)
+def test_pending_requests(metrics: Any, replicas: Any) -> None:
+    vote = the_vote("pendingRequests", {"pendingRequests": {"query": "q", "perReplica": 16}}, metrics)
+    assert outcome(vote) == replicas
+    assert not vote.reads_replicas
+
+
+@pytest.mark.parametrize(
+    ("value", "per_replica", "rounded_up"),
+    [
+        pytest.param(1.1, 0.1, 11, id="in thousandths 1.1 / 0.1 is 11, in floats it would be 12"),
+        pytest.param(0.7, 0.1, 7, id="in thousandths 0.7 / 0.1 is 7"),
+        pytest.param(40.001, 10, 5, id="one thousandth too many is one replica more"),
+        pytest.param(40.0004, 10, 4, id="less than half a thousandth does not exist"),
+    ],
+)
+def test_custom_counts_in_thousandths_as_hpa_does(value: float, per_replica: float, rounded_up: int) -> None:
+    signals = {"custom": [{"name": "depth", "query": "q", "perReplica": per_replica}]}
+    vote = the_vote("custom", signals, an_observation(queries={"custom/depth": value}))
+    assert (vote.recommender, vote.rounded_up) == ("custom/depth", rounded_up)
+
+
+def test_each_custom_query_votes_for_itself() -> None:
+    custom = [{"name": name, "query": name, "perReplica": 2} for name in ("a", "b")]
+    metrics = an_observation(queries={"custom/a": 6, "custom/b": QueryUnknown("empty")})
+    votes = RECOMMENDERS["custom"](a_decision_input(a_policy(signals={"custom": custom}), metrics))
+    assert [(vote.recommender, vote.replicas, vote.reason) for vote in votes] == [
+        ("custom/a", 3.0, Reason.CUSTOM),
+        ("custom/b", None, UNKNOWN),
+    ]
+
+
+@pytest.mark.parametrize("name", RECOMMENDERS)
+def test_a_vote_that_the_policy_does_not_use_is_not_cast(name: str) -> None:
+    assert RECOMMENDERS[name](a_decision_input(a_policy())) == ()
