@@ -16,6 +16,7 @@ from autoscaler.actuators.actuator import ReplicaActuator
 from autoscaler.actuators.dry_run import DryRunActuator
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
 from autoscaler.clock import Clock, SystemClock
+from autoscaler.controller.accelerator_pools import AcceleratorPoolReporter
 from autoscaler.controller.config_directory import ConfigDirectory
 from autoscaler.controller.events import EventReporter
 from autoscaler.controller.history_store import HistoryStore
@@ -29,6 +30,7 @@ from autoscaler.decision_log import DecisionLog, JsonLinesLog, NoDecisionLog
 from autoscaler.http_server import HttpServer, create_app
 from autoscaler.kubernetes_gateway.background_writer import BackgroundWriter
 from autoscaler.kubernetes_gateway.backoff import Backoff
+from autoscaler.kubernetes_gateway.cluster_accelerators import ClusterAccelerators
 from autoscaler.kubernetes_gateway.cluster_scalers import ClusterScalers
 from autoscaler.kubernetes_gateway.connection import ApiConnection, connect
 from autoscaler.kubernetes_gateway.credentials import CredentialsError
@@ -72,6 +74,7 @@ def run_controller(settings: ControllerSettings) -> int | StartFailed:
         random.random,
         namespaces=settings.namespaces or None,
         watches_own_objects=directory is None,
+        watches_nodes=directory is None,
     )
     elector = None if settings.is_dry_run else _elector(settings, connection, clock)
     is_leader: Callable[[], bool] = elector.is_leader if elector else _always
@@ -80,7 +83,11 @@ def run_controller(settings: ControllerSettings) -> int | StartFailed:
     reporters: list[Reporter] = [records, telemetry]
     background = BackgroundWriter(connection, is_leader, Backoff(random.random))
     if elector and directory is None:
-        reporters.append(StatusReporter(StatusWriter(background), records))
+        statuses = StatusWriter(background)
+        reporters.append(StatusReporter(statuses, records))
+        if cluster.accelerator_pools is not None and cluster.nodes is not None:
+            accelerators = ClusterAccelerators(cluster.accelerator_pools, cluster.nodes)
+            reporters.append(AcceleratorPoolReporter(accelerators, statuses))
         reporters.append(EventReporter(EventWriter(background, clock, settings.lease.identity)))
     histories = HistoryStore()
     source: ScalerSource = directory or ClusterScalers(_required(cluster))

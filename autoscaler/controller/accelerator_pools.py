@@ -1,0 +1,82 @@
+"""What every AcceleratorPool has and what is wanted of it, told after each tick over all pools."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
+from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.api.pool_observation import PoolNode, PoolScaler, observe_accelerator_pool, refuse_accelerator_pool
+from autoscaler.controller.pool_report import Decided, PoolReport
+
+
+class AcceleratorPoolSource(Protocol):
+    """The AcceleratorPools and the cluster's nodes. Never blocks on the network."""
+
+    def accelerator_pools(self) -> Sequence[AcceleratorPool | InvalidAcceleratorPool]:
+        """The newest known objects; `status` as it was last read."""
+        ...
+
+    def nodes(self) -> Sequence[PoolNode]:
+        """All nodes that have accelerators or belong to a NodePool."""
+        ...
+
+
+class AcceleratorPoolSink(Protocol):
+    """Writes statuses of AcceleratorPools without making the loop wait."""
+
+    def write_accelerator_pool(self, name: str, status: AcceleratorPoolStatus) -> None:
+        """Takes one status."""
+        ...
+
+
+class AcceleratorPoolReporter:
+    """A reporter that writes an AcceleratorPool's status where it differs from the one that stands in the object."""
+
+    def __init__(self, source: AcceleratorPoolSource, sink: AcceleratorPoolSink) -> None:
+        self._source = source
+        self._sink = sink
+        self._written: dict[str, tuple[str, AcceleratorPoolStatus]] = {}
+
+    def report(self, reports: Sequence[PoolReport]) -> None:
+        """Counts once for all pools; a tick without AcceleratorPools or scalers tells nothing."""
+        pools = self._source.accelerator_pools()
+        self._written = {pool.name: self._written[pool.name] for pool in pools if pool.name in self._written}
+        if not pools or not reports:
+            return
+        now_seconds = reports[0].now_seconds
+        nodes, wanting = self._source.nodes(), _by_pool(reports)
+        for pool in pools:
+            if isinstance(pool, InvalidAcceleratorPool):
+                status = refuse_accelerator_pool(pool, now_seconds)
+            else:
+                status = observe_accelerator_pool(pool, nodes, wanting.get(pool.name, ()), now_seconds)
+            self._write_if_new(pool, status)
+
+    def _write_if_new(self, pool: AcceleratorPool | InvalidAcceleratorPool, status: AcceleratorPoolStatus) -> None:
+        document = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+        written = self._written.get(pool.name)
+        if document == pool.status or (written is not None and written == (pool.uid, status)):
+            return
+        self._sink.write_accelerator_pool(pool.name, status)
+        self._written[pool.name] = (pool.uid, status)
+
+
+def _by_pool(reports: Sequence[PoolReport]) -> Mapping[str, list[PoolScaler]]:
+    wanting: dict[str, list[PoolScaler]] = defaultdict(list)
+    for report in reports:
+        scaler = report.scaler
+        if not isinstance(scaler, InferenceScaler) or scaler.spec.accelerator_pool_ref is None:
+            continue
+        decided = report if isinstance(report, Decided) else None
+        wanting[scaler.spec.accelerator_pool_ref.name].append(
+            PoolScaler(
+                scaler.namespace,
+                scaler.name,
+                decided.decision.desired_replicas if decided else None,
+                decided.workload.accelerators_per_replica if decided else scaler.spec.accelerators_per_replica,
+            )
+        )
+    return wanting
