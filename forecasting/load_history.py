@@ -1,0 +1,142 @@
+"""What load did every pool carry, cleaned of gaps, outages and ghosts of spikes, and what is usual at a time of day?
+
+All rules are causal: a bin's cleaned value depends on it and on earlier bins only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forecasting import parameters as chosen
+from forecasting.arrays import BoolArray, FloatArray, TimeRing
+from forecasting.parameters import ForecastingParameters
+
+TINY = 1e-12
+
+
+def _profile_weights() -> FloatArray:
+    weights = []
+    for day in chosen.PROFILE_DAYS:
+        weight = 2.0 ** (-min(day, 7) / chosen.PROFILE_HALF_LIFE_DAYS)
+        weight *= chosen.PROFILE_SAME_WEEKDAY_BONUS if day % 7 == 0 else 1.0
+        weights.append(weight * chosen.PROFILE_OLD_WEEK_FACTORS.get(day, 1.0))
+    return np.array(weights)
+
+
+class LoadHistory:
+    """Cleaned loads of all pools up to the newest bin. Arrays are (pools,), loads in the caller's unit.
+
+    A missing bin (NaN) is filled with the last value times yesterday's change; it serves as a lag but is never
+    learned from. A bin of at most 2 % of its profile on a pool that is hardly ever empty is a suspected outage and
+    treated as missing for at most 6 h. Before a pool's first observation everything is NaN.
+    """
+
+    def __init__(self, pools: int, parameters: ForecastingParameters) -> None:
+        self._parameters = parameters
+        day = parameters.day_bins
+        self.now = -1
+        self.clean = TimeRing(chosen.HISTORY_DAYS * day, (pools,))
+        self.capped = TimeRing(chosen.HISTORY_DAYS * day, (pools,))
+        self.profiles = TimeRing(parameters.steps + 1, (pools,))
+        self.is_missing: BoolArray = np.ones(pools, np.bool_)
+        self.in_outage: BoolArray = np.zeros(pools, np.bool_)
+        self.latest = np.full(pools, np.nan)
+        self.recent_level = np.full(pools, np.nan)
+        self.hour_level = np.full(pools, np.nan)
+        self.mean = np.zeros(pools)
+        self.day_maximum = np.full(pools, np.nan)
+        self.largest_seen = np.zeros(pools)
+        self.observed_bins = np.zeros(pools)
+        self._age_bins = np.zeros(pools)
+        self._low_run = np.zeros(pools)
+        self._low_share = np.zeros(pools)
+        self._weights = _profile_weights()[:, None]
+
+    @property
+    def scale(self) -> FloatArray:
+        """Typical load of each pool, > 0: what loads are divided by before the square root."""
+        scale: FloatArray = np.maximum(np.fmax(self.mean, 0.05 * np.nan_to_num(self.day_maximum)), TINY)
+        return scale
+
+    def accept(self, loads: FloatArray) -> None:
+        """Takes the mean loads of the bin that has just closed; NaN, infinite and negative values are missing."""
+        self.now += 1
+        loads = np.where(np.isfinite(loads) & (loads >= 0), loads, np.nan)
+        profile = self.profile_ahead(0)
+        self._judge_outage(loads, profile)
+        observed = np.where(self.in_outage, np.nan, loads)
+        self.is_missing = ~np.isfinite(observed)
+        filled = self._fill(observed)
+        self.clean.write(self.now, filled)
+        ceiling = chosen.SPIKE_CEILING * np.fmax(profile, self.recent_level)
+        self.capped.write(self.now, np.where(np.isfinite(profile), np.minimum(filled, ceiling), filled))
+        self.latest = filled
+        self._update_levels(observed, filled)
+        self.largest_seen = np.fmax(self.largest_seen, loads)
+        ahead = self.now + self._parameters.steps
+        self.profiles.write(ahead, self._profile_of(ahead))
+
+    def profile_ahead(self, step: int) -> FloatArray:
+        """Usual load `step` bins after the newest one, 0 <= step <= steps; NaN where no earlier day is known."""
+        row: FloatArray = self.profiles.rows[(self.now + step) % self.profiles.length].astype(np.float64)
+        return row
+
+    def clean_lags(self, lags: list[int]) -> FloatArray:
+        """Cleaned loads (lags, pools) of the bins `lags` before the newest one; NaN where unknown."""
+        return self.clean.read([self.now - lag for lag in lags], self.now)
+
+    def capped_lags(self, lags: list[int]) -> FloatArray:
+        """As `clean_lags`, with spikes cut down to twice the usual or recent level."""
+        return self.capped.read([self.now - lag for lag in lags], self.now)
+
+    def _judge_outage(self, loads: FloatArray, profile: FloatArray) -> None:
+        day = self._parameters.day_bins
+        is_known = np.isfinite(loads)
+        is_low = is_known & (loads <= chosen.OUTAGE_LEVEL * np.nan_to_num(profile))
+        self.in_outage = (
+            is_low
+            & (self._low_share < chosen.OUTAGE_MAXIMUM_SHARE)
+            & (self._low_run < chosen.OUTAGE_HOLD_DAYS * day)
+            & (self._age_bins > day)
+        )
+        self._low_run = np.where(is_low, self._low_run + 1, np.where(is_known, 0.0, self._low_run))
+        rate = 1 - 0.5 ** (1 / (chosen.OUTAGE_SHARE_HALF_LIFE_DAYS * day))
+        self._low_share += rate * ((is_low & ~self.in_outage) - self._low_share)
+
+    def _fill(self, observed: FloatArray) -> FloatArray:
+        day = self._parameters.day_bins
+        last, yesterday, before = self.clean_lags([1, day, day + 1])
+        can_follow = np.isfinite(yesterday) & (before > 0) & np.isfinite(last)
+        change = np.where(can_follow, yesterday, 1.0) / np.where(can_follow, np.maximum(before, TINY), 1.0)
+        guess = np.where(can_follow, last * np.clip(change, *chosen.FILL_CLIP), np.nan_to_num(last))
+        started = self.observed_bins > 0
+        return np.where(self.is_missing, np.where(started, guess, np.nan), observed)
+
+    def _update_levels(self, observed: FloatArray, filled: FloatArray) -> None:
+        day, is_known = self._parameters.day_bins, ~self.is_missing
+        self.observed_bins += is_known
+        self._age_bins += np.isfinite(filled)
+        share = 1 / np.clip(self.observed_bins, 1, chosen.HISTORY_DAYS * day)
+        self.mean += np.where(is_known, share * (np.nan_to_num(observed) - self.mean), 0.0)
+        self.day_maximum = np.fmax(self.day_maximum * 0.5 ** (1 / day), observed)
+        newest = np.where(np.isfinite(filled), filled, self.recent_level)
+        hour_weight = 2 / (max(3, self._parameters.hour_bins) + 1)
+        self.hour_level = _moved(self.hour_level, newest, hour_weight)
+        self.recent_level = _moved(self.recent_level, newest, chosen.RECENT_LEVEL_WEIGHT)
+
+    def _profile_of(self, bin_number: int) -> FloatArray:
+        days = self.capped.read([bin_number - d * self._parameters.day_bins for d in chosen.PROFILE_DAYS], self.now)
+        known = np.isfinite(days)
+        count = known.sum(axis=0)
+        ranked = np.sort(days, axis=0)  # NaN last
+        columns = np.arange(days.shape[1])
+        median = 0.5 * (ranked[np.maximum(count - 1, 0) // 2, columns] + ranked[count // 2, columns])
+        median = np.where(count % 2 == 1, ranked[np.maximum(count - 1, 0) // 2, columns], median)
+        low, high = chosen.PROFILE_CLIP
+        weights = self._weights * known
+        weighted = (np.where(known, np.clip(days, low * median, high * median), 0.0) * weights).sum(axis=0)
+        return np.where(count > 0, weighted / np.maximum(weights.sum(axis=0), TINY), np.nan)
+
+
+def _moved(level: FloatArray, towards: FloatArray, weight: float) -> FloatArray:
+    return np.where(np.isfinite(level), level + weight * (towards - level), towards)

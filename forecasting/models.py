@@ -1,0 +1,21 @@
+"""Which models are there? The table of choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from forecasting.fleet_model import FleetModel
+from forecasting.forecast import FleetForecaster
+from forecasting.last_value import LastValue
+from forecasting.parameters import ForecastingParameters
+from forecasting.profile import Profile
+from forecasting.seasonal_naive import SeasonalNaive
+
+DEFAULT_MODEL = "ridge"
+
+MODELS: dict[str, Callable[[int, ForecastingParameters], FleetForecaster]] = {
+    "ridge": FleetModel,
+    "last-value": LastValue,
+    "seasonal-naive": SeasonalNaive,
+    "profile": Profile,
+}
