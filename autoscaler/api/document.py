@@ -50,8 +50,7 @@ _WANTED = {
     "string_too_long": "at most {max_length} characters long",
     "too_short": "a list of at least {min_length} items",
     "too_long": "a list of at most {max_length} items",
-    "enum": "one of {expected}",
-    "literal_error": "{expected}",
+    "enum": "{expected}",
 }
 
 

@@ -183,10 +183,15 @@ def _counts(before: InferenceScalerStatus, report: Decided) -> dict[str, object]
         "ready_replicas": replicas.ready,
         "starting_replicas": replicas.starting,
         "desired_replicas": decision.desired_replicas,
+        "accelerators_desired": _accelerators(report.workload.accelerators_per_replica, decision.desired_replicas),
         "history": history,
         "last_scale_time": rfc3339(report.now_seconds) if rescaled else before.last_scale_time,
         **_because(before, decision.reason, decision.message, report.now_seconds, decision.desired_replicas),
     }
+
+
+def _accelerators(per_replica: int | None, replicas: int) -> int | None:
+    return None if per_replica is None else per_replica * replicas
 
 
 def _because(
