@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from policies.constraints.stabilization import stabilize
+from policies.decision import decide
+from policies.history import TimedRecommendation
+from policies.reasons import Reason
+from tests.builders import NOW, a_decision_input, a_history, a_policy, an_observation
+
+
+@pytest.mark.parametrize(
+    ("current", "proposed", "recommended", "windows", "replicas"),
+    [
+        pytest.param(10, 5, {100: 10}, (0, 300), 10, id="a recent peak holds the count"),
+        pytest.param(10, 5, {299.9: 10}, (0, 300), 10, id="a peak just inside the window still holds it"),
+        pytest.param(10, 5, {300: 10}, (0, 300), 5, id="a peak just outside the window is forgotten"),
+        pytest.param(10, 5, {400: 10, 200: 8, 100: 6}, (0, 300), 8, id="as far down as the highest of the window"),
+        pytest.param(10, 12, {100: 20}, (0, 300), 12, id="a past peak makes nothing grow"),
+        pytest.param(10, 8, {100: 20}, (0, 300), 10, id="nor does it while the proposal falls"),
+        pytest.param(3, 8, {30: 3}, (60, 300), 3, id="growth waits until it has been asked for all the window long"),
+        pytest.param(3, 8, {61: 3, 45: 7}, (60, 300), 7, id="growth goes as far as the lowest of the window"),
+        pytest.param(3, 8, {30: 1}, (60, 300), 3, id="a past low makes nothing shrink"),
+        pytest.param(3, 8, {}, (60, 300), 8, id="nothing to look back on"),
+    ],
+)
+def test_a_count_is_held_within_recent_recommendations(
+    current: int, proposed: int, recommended: Mapping[float, int], windows: tuple[float, float], replicas: int
+) -> None:
+    recommendations = [TimedRecommendation(NOW - age, count) for age, count in recommended.items()]
+    assert stabilize(current, proposed, recommendations, NOW, *windows) == replicas
+
+
+@pytest.mark.parametrize(
+    ("window_seconds", "cold_start_seconds", "complete_for_seconds", "recommended", "replicas", "reason"),
+    [
+        pytest.param(300, 60, 300, {}, 2, Reason.KV_CACHE, id="a full window has been seen"),
+        pytest.param(300, 60, 299, {}, 4, Reason.HISTORY_INCOMPLETE, id="after a restart not yet"),
+        pytest.param(60, 300, 299, {}, 4, Reason.HISTORY_INCOMPLETE, id="a cold start longer than the window counts"),
+        pytest.param(60, 300, 999, {250: 4, 1: 2}, 4, Reason.SCALE_DOWN_STABILIZED, id="for looking back as well"),
+        pytest.param(0, 1, 999, {2: 4, 1: 2}, 2, Reason.KV_CACHE, id="no window"),
+        pytest.param(
+            300, 60, 999, {130: 2}, 4, Reason.HISTORY_INCOMPLETE, id="what two minutes of silence hid is not known"
+        ),
+        pytest.param(300, 60, 999, {120: 2}, 2, Reason.KV_CACHE, id="a shorter silence is ordinary"),
+    ],
+)
+def test_nothing_shrinks_before_its_window_has_been_seen(
+    window_seconds: int,
+    cold_start_seconds: int,
+    complete_for_seconds: float,
+    recommended: Mapping[float, int],
+    replicas: int,
+    reason: Reason,
+) -> None:
+    policy = a_policy(
+        signals={"kvCache": {}},
+        behavior={"scaleDown": {"stabilizationWindowSeconds": window_seconds}},
+        coldStart={"priorSeconds": cold_start_seconds},
+    )
+    history = a_history(recommended=recommended, complete_for_seconds=complete_for_seconds)
+    decision = decide(a_decision_input(policy, an_observation(), history=history))
+    assert (decision.desired_replicas, decision.reason) == (replicas, reason)

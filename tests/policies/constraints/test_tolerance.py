@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from policies.decision import decide
+from policies.reasons import Reason
+from tests.builders import a_decision_input, a_policy, an_observation
+
+ALWAYS = {"name": "a", "start": "* * * * *", "end": "0 0 29 2 *"}
+
+
+def proposal(
+    value: float, current: int, tolerance_up: float = 0.05, tolerance_down: float = 0.10
+) -> tuple[int, Reason]:
+    """What passes the tolerance where `value` replicas' worth of work is there."""
+    policy = a_policy(
+        signals={"custom": [{"name": "work", "query": "q", "perReplica": 1}]},
+        behavior={"scaleUp": {"tolerance": tolerance_up}, "scaleDown": {"tolerance": tolerance_down}},
+    )
+    metrics = an_observation(queries={"custom/work": value}, ready=current)
+    step = decide(a_decision_input(policy, metrics, replicas=current)).steps[0]
+    assert step.name == "tolerance"
+    return step.after, step.reason
+
+
+@pytest.mark.parametrize(
+    ("value", "current", "replicas", "reason"),
+    [
+        pytest.param(10.5, 10, 10, Reason.WITHIN_TOLERANCE, id="5 % more is within the band"),
+        pytest.param(10.501, 10, 11, Reason.NOT_LIMITED, id="more than 5 % more is not"),
+        pytest.param(9.0, 10, 10, Reason.WITHIN_TOLERANCE, id="10 % less is within the band"),
+        pytest.param(8.999, 10, 9, Reason.NOT_LIMITED, id="more than 10 % less is not"),
+        pytest.param(10.0, 10, 10, Reason.NOT_LIMITED, id="exactly what there is"),
+        pytest.param(1.1, 1, 2, Reason.NOT_LIMITED, id="a tenth of one replica more is a second replica"),
+        pytest.param(0.0, 10, 0, Reason.NOT_LIMITED, id="no work at all"),
+    ],
+)
+def test_a_difference_within_the_band_is_no_change(value: float, current: int, replicas: int, reason: Reason) -> None:
+    assert proposal(value, current) == (replicas, reason)
+
+
+def test_the_band_has_a_width_of_its_own_in_each_direction() -> None:
+    assert proposal(10.6, 10, tolerance_up=0.1)[0] == 10
+    assert proposal(9.4, 10, tolerance_down=0.05)[0] == 10
+    assert proposal(9.4, 10, tolerance_down=0.06)[0] == 10
+    assert proposal(9.39, 10, tolerance_down=0.06)[0] == 10  # one replica fewer would not be enough
+    assert proposal(8.9, 10, tolerance_down=0.0)[0] == 9
+
+
+def test_a_count_that_somebody_wrote_down_is_never_within_the_band() -> None:
+    policy = a_policy(schedules=[{**ALWAYS, "minReplicas": 21}], signals={"kvCache": {}})
+    decision = decide(a_decision_input(policy, replicas=20))
+    assert decision.desired_replicas == 21
