@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from autoscaler.replay.serving_replica import Request
-from autoscaler.replay.trace import RequestTrace, TraceError
+from autoscaler.replay.trace import BinnedTrace, RequestTrace, TraceError, draw_requests
 
 
 def arrivals(
@@ -35,3 +37,24 @@ def arrivals(
             return
         offset += trace.duration_seconds
         skips_until = 0.0
+
+
+def drawn_arrivals(
+    trace: BinnedTrace,
+    generator: np.random.Generator,
+    scale: float,
+    starts_at_seconds: float,
+    from_trace_seconds: float = 0.0,
+) -> Iterator[Request]:
+    """Requests that a binned trace may stand for, drawn bin by bin as they are needed; it begins again at its end."""
+    begin = max(from_trace_seconds, trace.start_seconds)
+    offset = starts_at_seconds - begin
+    while True:
+        while begin < trace.end_seconds:
+            end = min(begin + trace.bin_seconds, trace.end_seconds)
+            drawn = draw_requests(trace, generator, scale, begin, end)
+            if len(drawn):
+                yield from arrivals(drawn, offset)
+            begin = end
+        offset += trace.end_seconds - trace.start_seconds
+        begin = trace.start_seconds

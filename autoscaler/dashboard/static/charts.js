@@ -1,0 +1,165 @@
+// The four charts of one pool over a common time axis, and the history they draw.
+import uPlot from "./uplot/uPlot.esm.js";
+
+const VOTE = "vote/";
+const KEPT_ROWS = 2000;
+const HEIGHT = 250;
+const COLOURS = 8;
+const sync = uPlot.sync("pool");
+
+function style(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function colour(index) {
+  return style(`--series-${(index % COLOURS) + 1}`);
+}
+
+function shortNumber(value) {
+  if (value === null || value === undefined) return "–";
+  if (Math.abs(value) >= 1e6) return `${+(value / 1e6).toPrecision(3)}M`;
+  if (Math.abs(value) >= 1e4) return `${+(value / 1e3).toPrecision(3)}k`;
+  return String(+value.toPrecision(4));
+}
+
+const clockTime = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+function axis(options = {}) {
+  return {
+    stroke: style("--quiet"),
+    grid: { stroke: style("--grid"), width: 1 },
+    ticks: { stroke: style("--line"), width: 1, size: 4 },
+    font: "12px system-ui, sans-serif",
+    size: 52,
+    values: (_, splits) => splits.map(shortNumber),
+    ...options,
+  };
+}
+
+function line(label, index, options = {}) {
+  return {
+    label,
+    stroke: colour(index),
+    width: 1.75,
+    points: { show: false },
+    spanGaps: false,
+    value: (_, value) => shortNumber(value),
+    ...options,
+  };
+}
+
+const stepped = uPlot.paths.stepped({ align: 1 });
+const fromZero = (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.08)];
+const fromZeroSmall = (_, low, high) => [0, Math.max(0.1, (high ?? 0.1) * 1.08)];
+
+function draw(element, series, options = {}) {
+  return new uPlot(
+    {
+      width: element.clientWidth,
+      height: HEIGHT,
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+      cursor: { sync: { key: sync.key }, drag: { x: true, y: false } },
+      scales: { x: { time: true }, y: { range: fromZero }, ...options.scales },
+      axes: [
+        axis({ size: 34, space: 70, values: (_, splits) => splits.map((split) => clockTime.format(split * 1000).slice(0, 5)) }),
+        axis(),
+        ...(options.axes ?? []),
+      ],
+      legend: { live: true },
+      series: [{ label: "Time", value: (_, value) => (value === null ? "–" : clockTime.format(value * 1000)) }, ...series],
+    },
+    [[], ...series.map(() => [])],
+    element,
+  );
+}
+
+export class PoolCharts {
+  newestSeconds = 0;
+  #times = [];
+  #columns = new Map();
+  #votes = [];
+  #plots = [];
+
+  constructor() {
+    this.colourOfVote = (name) => colour(Math.max(0, this.#votes.indexOf(name)));
+    this.onResize = new ResizeObserver(() => this.#fit());
+  }
+
+  // Takes the rows that came since the last time.
+  add(series) {
+    const rows = series.timesSeconds.length;
+    if (rows > 0 && series.timesSeconds[0] <= this.newestSeconds) return; // asked for twice at a time
+    for (const name of new Set([...this.#columns.keys(), ...Object.keys(series.columns)])) {
+      const known = this.#columns.get(name) ?? new Array(this.#times.length).fill(null);
+      known.push(...(series.columns[name] ?? new Array(rows).fill(null)));
+      this.#columns.set(name, known.slice(-KEPT_ROWS));
+    }
+    this.#times = [...this.#times, ...series.timesSeconds].slice(-KEPT_ROWS);
+    this.newestSeconds = this.#times.at(-1) ?? 0;
+    const votes = [...this.#columns.keys()].filter((name) => name.startsWith(VOTE)).map((name) => name.slice(VOTE.length));
+    if (this.#plots.length === 0 || votes.join() !== this.#votes.join()) {
+      this.#votes = votes;
+      this.#build();
+    }
+    for (const { plot, names } of this.#plots) {
+      plot.setData([this.#times, ...names.map((name) => this.#column(name))]);
+    }
+  }
+
+  remove() {
+    this.onResize.disconnect();
+    for (const { plot } of this.#plots) plot.destroy();
+    this.#plots = [];
+  }
+
+  #column(name) {
+    if (name === "tokensPerSecond") return this.#sum("promptTokensPerSecond", "generationTokensPerSecond");
+    if (name === "supply") return this.#sum("ready", "starting");
+    return this.#columns.get(name) ?? new Array(this.#times.length).fill(null);
+  }
+
+  #sum(first, second) {
+    const [left, right] = [this.#column(first), this.#column(second)];
+    return left.map((value, row) => (value === null || right[row] === null ? null : value + right[row]));
+  }
+
+  #build() {
+    this.remove();
+    const waiting = { scale: "waiting", side: 1, grid: { show: false } };
+    this.#add("load", ["tokensPerSecond", "waitingRequests"], [
+      line("Tokens per second", 0, { fill: style("--accent-soft") }),
+      line("Waiting requests", 1, { scale: "waiting" }),
+    ], { scales: { waiting: { range: fromZero } }, axes: [axis(waiting)] });
+    this.#add("replicas", ["supply", "ready", "desired"], [
+      line("Ready and starting", 4, { paths: stepped, width: 1.25, fill: style("--grid") }),
+      line("Ready", 2, { paths: stepped }),
+      line("Wanted", 0, { paths: stepped, dash: [6, 4], width: 2 }),
+    ]);
+    this.#add("voteLines", this.#votes.map((name) => VOTE + name).concat("desired"), [
+      ...this.#votes.map((name, index) => line(name, index)),
+      { ...line("Wanted", 0, { paths: stepped, dash: [6, 4] }), stroke: style("--text") },
+    ]);
+    const hasShare = this.#columns.has("metShare");
+    document.getElementById("latencyCaption").textContent = hasShare
+      ? "time to first token, share of requests within the objectives"
+      : "time to first token";
+    const share = { scale: "share", side: 1, grid: { show: false }, values: (_, splits) => splits.map((split) => `${Math.round(100 * split)} %`) };
+    this.#add("latency", hasShare ? ["timeToFirstTokenP99Seconds", "metShare"] : ["timeToFirstTokenP99Seconds"], [
+      line("p99, seconds", 1),
+      ...(hasShare ? [line("Within the objectives", 2, { scale: "share", value: (_, value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`) })] : []),
+    ], { scales: { y: { range: fromZeroSmall }, ...(hasShare && { share: { range: [0, 1.05] } }) }, axes: hasShare ? [axis(share)] : [] });
+    for (const { element } of this.#plots) this.onResize.observe(element);
+  }
+
+  #add(id, names, series, options) {
+    const element = document.getElementById(id);
+    element.replaceChildren();
+    this.#plots.push({ element, names, plot: draw(element, series, options) });
+  }
+
+  #fit() {
+    for (const { element, plot } of this.#plots) {
+      if (plot.width !== element.clientWidth && element.clientWidth > 0) plot.setSize({ width: element.clientWidth, height: HEIGHT });
+    }
+  }
+}
