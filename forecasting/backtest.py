@@ -20,7 +20,6 @@ from forecasting.parameters import ForecastingParameters
 from forecasting.time_series import TimeSeries
 
 SCORED_LEVEL = 0.9
-WARM_UP_DAYS = 28  # before the test window; older bins have no weight left in any model
 DEFAULT_TEST_DAYS = 14
 LEAST_TRAINING_SHARE = 0.5  # of a series whose length leaves no room for the default test window
 
@@ -91,14 +90,7 @@ def run_backtest(series: TimeSeries, model: str, test_days: float | None, levels
     room = int(len(series.values) * LEAST_TRAINING_SHARE)
     test_bins = min(DEFAULT_TEST_DAYS * day, room) if test_days is None else round(test_days * day)
     test_bins = max(0, min(test_bins, len(series.values)))
-    kept = min(len(series.values), test_bins + WARM_UP_DAYS * day + parameters.steps)
-    series = TimeSeries(
-        series.start_seconds + series.step_seconds * (len(series.values) - kept),
-        series.step_seconds,
-        series.values[len(series.values) - kept :],
-    )
-    first = kept - test_bins
-    return assess(series, parameters, model, first, MODELS)
+    return assess(series, parameters, model, len(series.values) - test_bins, MODELS)
 
 
 def assess(
