@@ -81,7 +81,7 @@ def _hold(situation: Situation, replicas: int) -> Limited:
     if sight.is_in_fallback and fallback is not None:
         is_static = fallback.behavior is FallbackBehavior.STATIC
         held = fallback.replicas if is_static else max(fallback.replicas, held)
-        reason, held_by = Reason.FALLBACK, "fallback"
+        reason, held_by = Reason.FALLBACK if sight.is_blind else sight.reason, "fallback"
     asked_for = _asked_without_replicas(situation) if sight.is_blind else replicas
     after = max(held, asked_for)
     if after == replicas and not sight.is_blind:
