@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable
 
 from autoscaler.prometheus.query_plan import Purpose
 
-# A new pod's cache size is wanted sooner than at the next round minute.
+# A new pod's cache size is wanted sooner than at the next round minute, and so is what failed; but not at every tick:
+# what failed may be too heavy.
 URGENT_SECONDS = 15.0
 
 
@@ -34,5 +35,5 @@ class SlowQueries:
         return chosen
 
     def failed(self, purpose: Purpose, now_seconds: float) -> None:
-        """Makes it due again at the next tick, behind those that have been waiting for longer."""
-        self._asked_at_seconds[purpose] = now_seconds - self._interval_seconds
+        """Makes it due again in 15 s."""
+        self._asked_at_seconds[purpose] = now_seconds - max(0.0, self._interval_seconds - URGENT_SECONDS)

@@ -598,6 +598,19 @@ def test_latency_of_the_pool_from_its_workloads_buckets() -> None:
     assert (latency.time_to_first_token_p99_seconds, latency.is_censored) == (10.0, True)
 
 
+def test_slow_answers_outlive_a_failure_but_not_two_and_a_half_minutes() -> None:
+    scene, pool = two_replicas()
+    scene.extra_rows["interTokenLatencySeconds"] = workload_rows("le", {"0.01": 10.0, "0.025": 10.0, "+Inf": 10.0})
+    scene.extra_rows[PREEMPTIONS] = [({"namespace": "prod", "pod": pod_name(number)}, 0.5) for number in (0, 1)]
+    minutes(scene, pool, 1)
+    scene.source.failures = {PREEMPTIONS: REFUSED, "interTokenLatencySeconds": REFUSED}
+    for minute, known in ((1, 2), (2, 2), (3, 0)):
+        found = minutes(scene, pool, 1)
+        assert found.signals[Signal.PREEMPTIONS].known_replicas == known, minute
+        assert (found.latency.inter_token_latency_p50_seconds is not None) is bool(known), minute
+        assert found.signals[Signal.RUNNING_REQUESTS].known_replicas == 2
+
+
 def test_two_pools_that_cannot_be_told_apart_by_name_get_no_latency() -> None:
     scene, pool = two_replicas()
     scene.extra_rows["timeToFirstTokenSeconds"] = workload_rows("le", {"10.0": 5.0, "+Inf": 5.0})
