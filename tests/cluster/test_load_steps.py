@@ -24,6 +24,10 @@ SCRAPE_SECONDS = 1
 TICK_SECONDS = 1
 
 
+def _queue(waiting: int) -> PoolLoad:
+    return PoolLoad(running=waiting, waiting=waiting, queue_on_one_pod=True)
+
+
 def _explain(*arguments: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "autoscaler", "explain", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -49,7 +53,7 @@ def test_a_step_up_is_patched_within_scrape_tick_and_a_second(
     delays = []
     for waiting, replicas in ((8, 2), (16, 4), (24, 6)):
         stepped_at = datetime.datetime.now(datetime.UTC)
-        fleet.set_load(PoolLoad(waiting=waiting))
+        fleet.set_load(_queue(waiting))
         fleet.wait_replicas(replicas)
         delays.append((fleet.scale_writes()[-1].at - stepped_at).total_seconds())
         _wait_scraped(prometheus, fleet, replicas * (2 if kind == "LeaderWorkerSet" else 1))
@@ -64,7 +68,7 @@ def test_columns_condition_event_and_explain_say_why(start_fleet, start_controll
     fleet.create_scaler(quick_policy())
     controller = start_controller(fleet)
     controller.wait_deciding()
-    fleet.set_load(PoolLoad(waiting=12))
+    fleet.set_load(_queue(12))
     fleet.wait_replicas(3)
     _wait_scraped(prometheus, fleet, 3)
     wait_until(lambda: fleet.scaler_status().get("readyReplicas") == 3, "3 ready in the status", 30)
@@ -102,13 +106,13 @@ def test_a_step_down_waits_for_the_window_and_keeps_the_rate(start_fleet, start_
     policy = quick_policy(minimum=1, down_window_seconds=window)
     policy["behavior"]["scaleDown"]["policies"] = [{"type": "Pods", "value": step, "periodSeconds": period}]
     fleet = start_fleet(replicas=8)
-    fleet.set_load(PoolLoad(waiting=32))
+    fleet.set_load(_queue(32))
     time.sleep(2 * SCRAPE_SECONDS)
     fleet.create_scaler(policy)
     start_controller(fleet).wait_deciding(records=3)
 
     dropped_at = datetime.datetime.now(datetime.UTC)
-    fleet.set_load(PoolLoad(waiting=4))
+    fleet.set_load(_queue(4))
     fleet.wait_replicas(1, timeout_seconds=120)
 
     writes = fleet.scale_writes()
@@ -137,7 +141,7 @@ def test_the_queue_depth_preset_does_what_its_numbers_say(start_fleet, start_con
     start_controller(fleet).wait_deciding(records=3)
 
     stepped_at = datetime.datetime.now(datetime.UTC)
-    fleet.set_load(PoolLoad(waiting=40))
+    fleet.set_load(_queue(40))
     fleet.wait_replicas(10, timeout_seconds=180)
     ups = fleet.scale_writes()
     assert _counts(ups) == [4, 8, 10]
@@ -146,7 +150,7 @@ def test_the_queue_depth_preset_does_what_its_numbers_say(start_fleet, start_con
 
     _wait_scraped(prometheus, fleet, 10)
     dropped_at = datetime.datetime.now(datetime.UTC)
-    fleet.set_load(PoolLoad(waiting=0))
+    fleet.set_load(_queue(0))
     fleet.wait_replicas(2, timeout_seconds=180)
     downs = fleet.scale_writes()[len(ups) :]
     assert _counts(downs) == [8, 6, 4, 2]

@@ -7,6 +7,7 @@ before them, `/targets` the list of them for Prometheus' `http_sd_configs`.
 from __future__ import annotations
 
 import enum
+import itertools
 import json
 import re
 import threading
@@ -32,10 +33,15 @@ class Fault(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PoolLoad:
-    """What a whole pool has to do; it is shared out evenly over the pods that serve."""
+    """What a whole pool has to do; it is shared out evenly over the pods that serve.
+
+    Pods are scraped one after the other, so a step is seen piecemeal and a moved request may be seen twice. Where a
+    test counts exactly, `queue_on_one_pod` leaves all waiting requests with the pod that has served longest.
+    """
 
     running: int = 0
     waiting: int = 0
+    queue_on_one_pod: bool = False
     tokens_in_flight: float = 0.0
     prompt_tokens_per_second: float = 0.0
     generation_tokens_per_second: float = 0.0
@@ -51,7 +57,7 @@ class PoolLoad:
 
         return PodLoad(
             running=whole(self.running),
-            waiting=whole(self.waiting),
+            waiting=whole(self.waiting) if not self.queue_on_one_pod else self.waiting if index == 0 else 0,
             kv_cache_usage=min(1.0, self.tokens_in_flight / pods / KV_CAPACITY_TOKENS),
             prompt_tokens_per_second=self.prompt_tokens_per_second / pods,
             generation_tokens_per_second=self.generation_tokens_per_second / pods,
@@ -74,6 +80,7 @@ class ExportedPod:
 @dataclass(slots=True)
 class _Exporter:
     pod: ExportedPod
+    number: int  # in the order in which they came
     counters: Counters
     advanced_at_seconds: float
     own_load: PodLoad | None = None
@@ -88,6 +95,7 @@ class VllmExporters:
         self._loads: dict[tuple[str, str], PoolLoad] = {}
         self._exporters: dict[tuple[str, str], _Exporter] = {}
         self._gateway_pending: dict[str, int] = {}
+        self._numbers = itertools.count()
         self._released = threading.Event()
         exporters = self
 
@@ -167,7 +175,9 @@ class VllmExporters:
                 del self._exporters[key]
             for pod in pods:
                 key = (namespace, pod.name)
-                exporter = known.get(key) or _Exporter(pod, Counters(time.time()), time.monotonic())
+                exporter = known.get(key) or _Exporter(
+                    pod, next(self._numbers), Counters(time.time()), time.monotonic()
+                )
                 exporter.pod = pod
                 self._exporters[key] = exporter
 
@@ -181,13 +191,14 @@ class VllmExporters:
             return exporter.own_load
         pod = exporter.pod
         pool = self._loads.get((pod.namespace, pod.pool))
-        serving = sorted(
-            item.pod.name
+        others = [
+            item
             for item in self._exporters.values()
             if item.pod.serving
             and item.own_load is None
             and (item.pod.namespace, item.pod.pool) == (pod.namespace, pod.pool)
-        )
+        ]
+        serving = [item.pod.name for item in sorted(others, key=lambda item: item.number)]
         if pool is None or pod.name not in serving:
             return PodLoad()
         return pool.share(serving.index(pod.name), len(serving))
