@@ -23,9 +23,10 @@ def explain(situation: Situation, desired_replicas: int, limits: Iterable[str]) 
 def _votes(situation: Situation) -> str:
     binding = situation.binding
     silent = [vote for vote in situation.recommendations if vote.reason is Reason.SIGNAL_UNKNOWN]
-    unknown = ", ".join(f"{vote.recommender} unknown" for vote in silent)
+    # Blind, all are unknown, and the step that holds the count says why.
+    unknown = "" if situation.sight.is_blind else ", ".join(f"{vote.recommender} unknown" for vote in silent)
     if binding is None:
-        return unknown or "no vote has an opinion"
+        return unknown if silent else "no vote has an opinion"
     others = ", ".join(_short(vote) for vote in situation.recommendations if vote is not binding and _speaks(vote))
     return joined((binding.message, others, unknown))
 

@@ -93,11 +93,11 @@ def _blindness(
     if isinstance(metrics, ObservationUnavailable):
         return NoOpinion(Reason.METRICS_UNAVAILABLE, metrics.message)
     from_replicas = [recommendation for recommendation in measured if recommendation.reads_replicas]
-    if from_replicas and metrics.ready_replicas == 0:
-        return None  # nothing to see yet is not blindness: a pool that starts up must not go to its fallback
     if from_replicas and metrics.coverage < LEAST_COVERAGE:
         return NoOpinion(Reason.LOW_COVERAGE, _coverage_in_words(metrics))
     telling = from_replicas or measured
+    if metrics.ready_replicas == 0:  # nothing to see yet is not blindness: a pool that starts needs no fallback
+        telling = [recommendation for recommendation in measured if not recommendation.reads_replicas]
     unknown = [recommendation for recommendation in telling if recommendation.reason is Reason.SIGNAL_UNKNOWN]
     if unknown and all(recommendation.replicas is None for recommendation in telling):
         return NoOpinion(Reason.SIGNAL_UNKNOWN, unknown[0].message)

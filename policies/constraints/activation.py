@@ -58,7 +58,9 @@ def limit_last_replica(situation: Situation, replicas: int) -> Limited:
 def wake_up(situation: Situation, replicas: int) -> Limited:
     """From zero straight to what the votes that need no replica ask for: no rate, no window, no tolerance."""
     binding = situation.binding
-    if binding is None or replicas == 0:
+    if binding is None:
+        return Limited(replicas, Reason.NOT_LIMITED, "nothing is known that could ask for a replica")
+    if replicas == 0:
         return Limited(replicas, Reason.SCALED_TO_ZERO, "asleep: nothing asks for a replica")
     return Limited(replicas, binding.reason, f"woken up by {binding.recommender}")
 

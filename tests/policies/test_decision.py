@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import pytest
+
+from policies.decision import DecisionStep, decide
+from policies.observation import ReplicaCounts
+from policies.reasons import Reason
+from policies.signals import Signal
+from tests.builders import (
+    a_blackout,
+    a_decision_input,
+    a_history,
+    a_policy,
+    a_signal,
+    an_even_signal,
+    an_observation,
+)
+
+ALL_VOTES = a_policy(
+    signals={
+        "tokensInFlight": {"perReplica": 27_000},
+        "tokenRate": {"perReplicaPerSecond": 5000},
+        "kvCache": {"headroomPercent": 15},
+        "waitingRequests": {"perReplica": 4},
+    }
+)
+BUSY = an_observation(
+    {
+        Signal.KV_CACHE_USAGE: an_even_signal(3.2, 4),
+        Signal.KV_CACHE_USED_TOKENS: an_even_signal(192_000, 4),
+        Signal.WAITING_REQUESTS: an_even_signal(12, 4),
+    }
+)
+FIVE_ONE_STARTING = ReplicaCounts(5, 5, 4, starting=1)
+
+
+def test_the_worked_example() -> None:
+    """4 ready replicas and 1 that starts, KV caches at 80 % of 60 000 tokens, 12 waiting, 27 000 tokens a replica."""
+    decision = decide(a_decision_input(ALL_VOTES, BUSY, replicas=FIVE_ONE_STARTING))
+    assert decision.desired_replicas == 8
+    assert (decision.reason, decision.binding) == (Reason.TOKENS_IN_FLIGHT, "tokensInFlight")
+    assert [(vote.recommender, round(vote.replicas or 0, 2)) for vote in decision.recommendations] == [
+        ("tokensInFlight", 7.89),
+        ("tokenRate", 3.68),
+        ("kvCache", 3.76),
+        ("waitingRequests", 3.0),
+    ]
+    assert decision.message == (
+        "8: tokens in flight (213 000 in all, 27 000 is a replica's share) need 7.89; tokenRate 3.68, kvCache 3.76, "
+        "waitingRequests 3; 1 of 5 replicas is still starting"
+    )
+    assert [(step.name, step.before, step.after) for step in decision.steps] == [
+        ("tolerance", 8, 8),
+        ("missingData", 8, 8),
+        ("stabilization", 8, 8),
+        ("rateLimit", 8, 8),
+        ("lastReplica", 8, 8),
+        ("bounds", 8, 8),
+        ("mode", 8, 8),
+    ]
+
+
+def test_each_limit_that_acts_is_a_step_with_its_numbers() -> None:
+    policy = a_policy(
+        maxReplicas=9,
+        signals={"kvCache": {}},
+        behavior={"scaleUp": {"policies": [{"type": "Pods", "value": 6, "periodSeconds": 60}]}},
+    )
+    metrics = an_observation({Signal.KV_CACHE_USAGE: a_signal(*[3.0] * 4)})
+    decision = decide(a_decision_input(policy, metrics))
+    assert decision.steps[3:6] == (
+        DecisionStep(
+            "rateLimit", 15, 10, Reason.SCALE_UP_LIMIT, "wanted 15, 10 for now by scaleUp (6 replicas in 60 s)"
+        ),
+        DecisionStep("lastReplica", 10, 10, Reason.NOT_LIMITED, ""),
+        DecisionStep("bounds", 10, 9, Reason.TOO_MANY_REPLICAS, "wanted 10, capped at 9 by maxReplicas"),
+    )
+    assert decision.reason is Reason.TOO_MANY_REPLICAS
+    assert decision.message == (
+        "9: KV cache (mean use 300 %, at most 85 %) needs 14.12; "
+        "wanted 15, 10 for now by scaleUp (6 replicas in 60 s); wanted 10, capped at 9 by maxReplicas"
+    )
+
+
+def test_a_blind_pool_says_since_when_and_why() -> None:
+    history = a_history(blind_since_seconds=1_900_000_000.0 - 45)
+    message = decide(a_decision_input(ALL_VOTES, a_blackout(), history=history)).message
+    assert message == "4: held at 4, blind for 45 s: Prometheus does not answer"
+
+
+def test_a_policy_without_votes_keeps_the_count() -> None:
+    decision = decide(a_decision_input(a_policy()))
+    assert (decision.desired_replicas, decision.reason, decision.binding) == (4, Reason.NO_VOTES, None)
+    assert decision.message == "4: no vote has an opinion"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "said"),
+    [
+        pytest.param(ReplicaCounts(4, 4, 4), "", id="all serve"),
+        pytest.param(ReplicaCounts(6, 6, 4, starting=2), "2 of 6 replicas are still starting", id="two start"),
+        pytest.param(ReplicaCounts(5, 5, 4, stuck=1), "1 of 5 replicas is stuck", id="one is stuck"),
+    ],
+)
+def test_the_sentence_ends_with_the_supply_that_is_not_there(replicas: ReplicaCounts, said: str) -> None:
+    message = decide(a_decision_input(ALL_VOTES, BUSY, replicas=replicas)).message
+    assert message.partition("waitingRequests 3")[2].removeprefix("; ") == said
+
+
+def test_what_is_being_rolled_out_is_no_demand() -> None:
+    """A surge pod is in the target's status and not in its spec: at the same load the spec stays."""
+    surging = ReplicaCounts(spec=4, status=5, ready=5)
+    metrics = an_observation({Signal.KV_CACHE_USAGE: an_even_signal(3.4, 5)}, ready=5)
+    assert decide(a_decision_input(replicas=surging, metrics=metrics)).desired_replicas == 4

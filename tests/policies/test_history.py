@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from policies.decision import decide
+from policies.history import (
+    ScaleEvent,
+    TimedRecommendation,
+    held_replicas,
+    new_history,
+    with_recommendation,
+    with_rescale,
+)
+from tests.builders import NOW, a_decision_input, a_history, a_policy
+
+
+def test_a_rescale_that_was_written_is_an_event() -> None:
+    history = with_rescale(a_history(), NOW, 8, 5)
+    assert history.scale_events == (ScaleEvent(NOW, -3),)
+    assert not history.is_scaled_to_zero
+
+
+@pytest.mark.parametrize(
+    ("written", "is_scaled_to_zero"),
+    [
+        pytest.param([(1, 0)], True, id="our own last rescale was to zero"),
+        pytest.param([(1, 0), (0, 3)], False, id="it was on from there again"),
+    ],
+)
+def test_whether_it_was_us_who_went_to_zero(written: list[tuple[int, int]], is_scaled_to_zero: bool) -> None:
+    history = a_history()
+    for before, after in written:
+        history = with_rescale(history, NOW, before, after)
+    assert history.is_scaled_to_zero is is_scaled_to_zero
+
+
+def test_a_decision_alone_is_no_event() -> None:
+    """A patch that fails, or a dry run, leaves the rate budget as it was: only `with_rescale` makes events."""
+    decision = decide(a_decision_input(replicas=40))
+    assert decision.desired_replicas != 40
+    assert decision.next_history.scale_events == ()
+
+
+def test_a_recommendation_is_kept_once_at_its_last_time() -> None:
+    history = a_history(recommended={300: 4, 200: 5, 100: 4, 50: 6})
+    history = with_recommendation(history, NOW, 5, kept_seconds=250)
+    assert history.recommendations == (
+        TimedRecommendation(NOW - 100, 4),
+        TimedRecommendation(NOW - 50, 6),
+        TimedRecommendation(NOW, 5),
+    )
+
+
+def test_what_is_remembered_does_not_grow_with_time() -> None:
+    policy = a_policy(signals={"kvCache": {}})
+    history = new_history(NOW, 4)
+    for tick in range(1000):
+        now = NOW + 15 * tick
+        decision = decide(a_decision_input(policy, replicas=4, history=history, now_seconds=now))
+        history = with_rescale(decision.next_history, now, 4, 5 if tick % 2 else 3)
+    assert len(history.recommendations) <= 2
+    assert len(history.scale_events) <= 2  # the longest default period is 15 s, at a tick of 15 s
+
+
+@pytest.mark.parametrize(
+    ("spec", "last_desired", "last_seen", "held"),
+    [
+        pytest.param(4, None, None, 4, id="nothing was decided before"),
+        pytest.param(8, 8, 4, 8, id="what we wanted has been written"),
+        pytest.param(4, 8, 4, 8, id="it could not be written yet"),
+        pytest.param(4, 2, 4, 4, id="a lowering that was not written is not held"),
+        pytest.param(3, 8, 8, 3, id="somebody else lowered it"),
+        pytest.param(12, 8, 8, 12, id="somebody else raised it"),
+    ],
+)
+def test_which_count_is_held(spec: int, last_desired: int | None, last_seen: int | None, held: int) -> None:
+    history = replace(a_history(), last_desired_replicas=last_desired, last_seen_replicas=last_seen)
+    assert held_replicas(history, spec) == held
+
+
+def test_a_clock_that_went_back_makes_nothing_shrink_sooner() -> None:
+    history = a_history(recommended={-60: 9}, complete_for_seconds=-60)
+    assert decide(a_decision_input(replicas=9, history=history)).desired_replicas == 9
