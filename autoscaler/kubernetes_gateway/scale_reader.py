@@ -39,9 +39,13 @@ class ReadScale:
 
 
 class ScaleReader:
-    """Scales by the URL path of their subresource. `want` is called by readers, `read_changed` by one thread."""
+    """Scales by the URL path of their subresource. `want` is called by readers, `read_changed` by one thread.
 
-    def __init__(self, connection: ApiConnection, clock: Clock) -> None:
+    `on_wanted` is called when a scale is asked for that was not known, so that it is read without delay.
+    """
+
+    def __init__(self, connection: ApiConnection, clock: Clock, on_wanted: Callable[[], None]) -> None:
+        self._on_wanted = on_wanted
         self._connection = connection
         self._clock = clock
         self._lock = threading.Lock()
@@ -53,6 +57,7 @@ class ScaleReader:
             known = self._scales.get(path)
             if known is None:
                 known = ReadScale(path, watched_version, watched_version() or "", self._clock.monotonic_seconds())
+                self._on_wanted()
             self._scales[path] = self._noting_version(known)
             return self._scales[path]
 
@@ -60,7 +65,9 @@ class ScaleReader:
         """Reads every scale whose object has changed since the last read, one after the other."""
         now = self._clock.monotonic_seconds()
         with self._lock:
-            self._scales = {path: self._noting_version(known) for path, known in self._scales.items()}
+            # An object that has gone takes its scale with it; who wants it again will say so.
+            there = {path: known for path, known in self._scales.items() if known.watched_version() is not None}
+            self._scales = {path: self._noting_version(known) for path, known in there.items()}
             due = [known for known in self._scales.values() if not known.is_current and now >= known.not_before_seconds]
         for known in due:
             if stop.is_set():
@@ -73,11 +80,6 @@ class ScaleReader:
             return known
         since = self._clock.monotonic_seconds() if known.is_current else known.wanted_since_seconds
         return replace(known, wanted_version=version, wanted_since_seconds=since)
-
-    def retain(self, is_wanted: Callable[[str], bool]) -> None:
-        """Drops the scales that nobody wants any more."""
-        with self._lock:
-            self._scales = {path: known for path, known in self._scales.items() if is_wanted(path)}
 
     def _read(self, known: ReadScale) -> None:
         answer = self._connection.get(known.path)

@@ -87,7 +87,7 @@ class WatchedCluster:
         self._kinds: dict[KindName, TargetKind] = {}
         self._scalers_version = -1
         self._has_synced = False
-        self.scales = ScaleReader(connection, clock)
+        self.scales = ScaleReader(connection, clock, self._wake.set)
         self.pods: WatchedKind[WatchedPod] = self._watch("v1", "pods", reduce_pod, pod_index_keys)
         self.horizontal_pod_autoscalers: WatchedKind[AutoscalerClaim] = self._watch(
             "autoscaling/v2", "horizontalpodautoscalers", reduce_horizontal_pod_autoscaler, claim_index_keys

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoscaler.clock import SystemClock
+from autoscaler.kubernetes_gateway.connection import connect
+from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
+from tests.fakes.api_server import Answer, FakeApiServer, Request, Resource
+
+INFERENCE_SCALERS = Resource("tokenscaler.io/v1alpha1", "inferencescalers", "InferenceScaler")
+
+
+def _scaler(name: str, kind: str = "Deployment", api_version: str = "apps/v1") -> dict[str, Any]:
+    reference = {"apiVersion": api_version, "kind": kind, "name": "llama"}
+    return {"metadata": {"name": name}, "spec": {"scaleTargetRef": reference}}
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(250):
+        if condition():
+            return
+        pause.wait(0.02)
+    assert condition()
+
+
+@pytest.fixture
+def server() -> Iterator[FakeApiServer]:
+    with FakeApiServer() as fake:
+        fake.add_resource(INFERENCE_SCALERS)
+        yield fake
+
+
+@pytest.fixture
+def start(server: FakeApiServer, tmp_path: Path) -> Iterator[Callable[..., WatchedCluster]]:
+    with ExitStack() as cleanup:
+
+        def begin(**settings: Any) -> WatchedCluster:
+            connection = connect(server.write_kubeconfig(tmp_path))
+            cluster = WatchedCluster(connection, SystemClock(), lambda: 0.5, **settings)
+            cluster.start()
+            cleanup.callback(cluster.stop)
+            return cluster
+
+        yield begin
+
+
+Start = Callable[..., WatchedCluster]
+
+
+def test_the_kinds_that_scalers_name_are_watched_before_anybody_asks(server: FakeApiServer, start: Start) -> None:
+    server.put("inferencescalers", _scaler("a"))
+    server.put("deployments", {"metadata": {"name": "llama"}, "spec": {"replicas": 3}})
+    cluster = start()
+    _wait_for(lambda: cluster.has_synced)
+    objects = cluster.target_kind("apps/v1", "Deployment").objects
+    assert objects is not None
+    target = objects.get(("inference", "llama"))
+    assert target is not None
+    assert target.scale is not None
+    assert target.scale.spec_replicas == 3
+
+
+def test_a_kind_that_cannot_be_read_does_not_hold_up_the_others(server: FakeApiServer, start: Start) -> None:
+    server.put("inferencescalers", _scaler("a", kind="StatefulSet"))
+    server.put("inferencescalers", _scaler("b", kind="Gone", api_version="gone.io/v1"))
+    server.put("inferencescalers", _scaler("c"))
+    server.fail(lambda request: request.path == "/apis/apps/v1/statefulsets", Answer(403), times=1000)
+    cluster = start()
+    _wait_for(lambda: cluster.has_synced)
+    assert any('"statefulsets" in API group "apps"' in problem for problem in cluster.problems)
+
+
+def test_what_is_always_watched_must_be_read(server: FakeApiServer, start: Start) -> None:
+    server.fail(lambda request: request.path == "/api/v1/pods", Answer(403), times=1000)
+    cluster = start()
+    _wait_for(lambda: any('"pods"' in problem for problem in cluster.problems))
+    assert not cluster.has_synced
+
+
+def test_a_scaler_of_a_new_kind_does_not_make_the_rest_unsynced(server: FakeApiServer, start: Start) -> None:
+    cluster = start()
+    _wait_for(lambda: cluster.has_synced)
+    server.fail(lambda request: request.path == "/apis/apps/v1", Answer(200, hang_seconds=0.5))
+    server.put("inferencescalers", _scaler("a"))
+    _wait_for(lambda: bool(server.requests_of(lambda request: request.path == "/apis/apps/v1")))
+    assert cluster.has_synced
+
+
+def test_a_cluster_without_our_definitions_and_without_keda_is_synced(start: Start, server: FakeApiServer) -> None:
+    server.remove_resource(INFERENCE_SCALERS)
+    cluster = start()
+    _wait_for(lambda: cluster.has_synced)
+    assert cluster.problems == ()
+    assert cluster.inference_scalers is not None
+    assert cluster.inference_scalers.is_absent
+
+
+def test_nodes_and_accelerator_pools_are_watched_where_wanted(server: FakeApiServer, start: Start) -> None:
+    server.put(
+        "nodes",
+        {
+            "metadata": {
+                "name": "n1",
+                "labels": {"karpenter.sh/nodepool": "h100", "karpenter.sh/capacity-type": "spot"},
+            },
+            "status": {
+                "allocatable": {"cpu": "192", "nvidia.com/gpu": "8"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        },
+    )
+    cluster = start(watches_nodes=True)
+    _wait_for(lambda: cluster.has_synced)
+    assert cluster.nodes is not None
+    (node,) = cluster.nodes.all()
+    assert (node.node_pool, node.capacity_type, node.accelerators, node.is_ready) == (
+        "h100",
+        "spot",
+        {"nvidia.com/gpu": 8},
+        True,
+    )
+    assert cluster.accelerator_pools is not None
+
+
+def test_nobody_asks_for_nodes_otherwise(server: FakeApiServer, start: Start) -> None:
+    cluster = start()
+    _wait_for(lambda: cluster.has_synced)
+    assert server.requests_of(lambda request: "nodes" in request.path) == []
+
+
+def test_after_a_restart_of_the_server_every_watch_resumes_and_none_lists(server: FakeApiServer, start: Start) -> None:
+    server.put("inferencescalers", _scaler("a"))
+    cluster = start()
+    _wait_for(lambda: cluster.has_synced and len(server.requests_of(_is_watch)) >= 4)
+    server.stop()
+    lists = len(server.requests_of(_is_list))
+    watches = len(server.requests_of(_is_watch))
+    server.start()
+    # scaledobjects are absent here, so three fixed kinds and the Deployments are watched.
+    _wait_for(lambda: len(server.requests_of(_is_watch)) >= watches + 4)
+    again = server.requests_of(_is_list)[lists:]
+    assert [request.path for request in again if "scaledobjects" not in request.path] == []
+
+
+def _is_watch(request: Request) -> bool:
+    return request.is_watch
+
+
+def _is_list(request: Request) -> bool:
+    return "limit" in request.query

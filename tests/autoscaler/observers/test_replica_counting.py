@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.kubernetes_gateway.watched_objects import WatchedPod
+from autoscaler.observers.replica_counting import (
+    SeenReplica,
+    count_replicas,
+    group_pods,
+    live_replicas,
+    start_limit_seconds,
+)
+from policies.observation import ReplicaCounts
+
+NOW = 10_000.0
+LIMIT_SECONDS = 450.0
+
+READY = SeenReplica(True, False, NOW - 3600.0, None)
+STARTING = SeenReplica(False, False, NOW - 449.0, None)
+LATE = SeenReplica(False, False, NOW - 450.0, None)
+WAITING_FOR_A_NODE = SeenReplica(False, False, NOW - 119.0, NOW - 119.0)
+WITHOUT_A_NODE = SeenReplica(False, False, NOW - 120.0, NOW - 120.0)
+TERMINATING = SeenReplica(False, True, NOW - 3600.0, None)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "spec", "missing_since_seconds", "expected"),
+    [
+        pytest.param([READY] * 3, 3, None, ReplicaCounts(3, 3, ready=3), id="all ready"),
+        pytest.param([], 0, None, ReplicaCounts(0, 0, ready=0), id="none asked for"),
+        pytest.param([READY, STARTING], 2, None, ReplicaCounts(2, 2, ready=1, starting=1), id="one still in time"),
+        pytest.param([READY, LATE], 2, None, ReplicaCounts(2, 2, ready=1, stuck=1), id="one beyond its time"),
+        pytest.param(
+            [READY, WAITING_FOR_A_NODE], 2, None, ReplicaCounts(2, 2, ready=1, starting=1), id="a node may yet come"
+        ),
+        pytest.param(
+            [READY, WITHOUT_A_NODE], 2, None, ReplicaCounts(2, 2, ready=1, stuck=1), id="no node for two minutes"
+        ),
+        pytest.param(
+            [READY, READY, TERMINATING], 2, None, ReplicaCounts(2, 3, ready=2, terminating=1), id="one on its way out"
+        ),
+        pytest.param(
+            [READY] * 5, 4, None, ReplicaCounts(4, 5, ready=4), id="a ready surge pod is no more than was asked for"
+        ),
+        pytest.param(
+            [READY] * 4 + [STARTING], 4, None, ReplicaCounts(4, 5, ready=4), id="a starting surge pod is no supply"
+        ),
+        pytest.param(
+            [READY] * 4 + [WITHOUT_A_NODE],
+            4,
+            None,
+            ReplicaCounts(4, 5, ready=4),
+            id="a surge pod that finds no node is not a stuck replica",
+        ),
+        pytest.param(
+            [READY, STARTING, LATE, LATE],
+            3,
+            None,
+            ReplicaCounts(3, 4, ready=1, starting=1, stuck=1),
+            id="what starts in time counts before what is stuck",
+        ),
+        pytest.param(
+            [READY], 4, NOW - 119.0, ReplicaCounts(4, 1, ready=1, starting=3), id="pods that are about to be made"
+        ),
+        pytest.param(
+            [READY], 4, NOW - 120.0, ReplicaCounts(4, 1, ready=1, stuck=3), id="pods that nobody makes (a quota)"
+        ),
+        pytest.param([READY] * 3, 1, None, ReplicaCounts(1, 3, ready=1), id="more than asked for, not yet stopped"),
+    ],
+)
+def test_counts(
+    replicas: list[SeenReplica], spec: int, missing_since_seconds: float | None, expected: ReplicaCounts
+) -> None:
+    counts = count_replicas(replicas, spec, len(replicas), LIMIT_SECONDS, missing_since_seconds, NOW)
+    assert counts == expected
+    assert counts.ready + counts.starting + counts.stuck == spec
+
+
+@pytest.mark.parametrize(
+    ("cold_start_seconds", "expected"),
+    [
+        pytest.param(60.0, 300.0, id="a small model has five minutes all the same"),
+        pytest.param(600.0, 900.0, id="a large one half as much again as usual"),
+    ],
+)
+def test_how_long_a_start_may_take(cold_start_seconds: float, expected: float) -> None:
+    assert start_limit_seconds(cold_start_seconds) == expected
+
+
+def _pod(
+    name: str,
+    *,
+    created: float = 100.0,
+    ready: bool = True,
+    changed: float | None = 200.0,
+    unschedulable: float | None = None,
+    terminating: bool = False,
+) -> WatchedPod:
+    return WatchedPod("inference", name, {}, created, ready, changed, unschedulable, terminating)
+
+
+def _group_of(pod: WatchedPod) -> str:
+    return pod.name.rsplit("-", 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param([_pod("g-0"), _pod("g-1")], SeenReplica(True, False, 200.0, None), id="all pods ready"),
+        pytest.param(
+            [_pod("g-0"), _pod("g-1", ready=False, changed=250.0)],
+            SeenReplica(False, False, 250.0, None),
+            id="one pod not ready: it starts since that one does",
+        ),
+        pytest.param([_pod("g-0")], SeenReplica(False, False, 200.0, None), id="a pod is missing"),
+        pytest.param(
+            [_pod("g-0", ready=False, changed=None), _pod("g-1", ready=False, changed=None, unschedulable=130.0)],
+            SeenReplica(False, False, 100.0, 130.0),
+            id="one pod without a node keeps the whole replica waiting",
+        ),
+        pytest.param(
+            [_pod("g-0", terminating=True), _pod("g-1", terminating=True)],
+            SeenReplica(False, True, 0.0, None),
+            id="all pods terminating",
+        ),
+        pytest.param(
+            [_pod("g-0", terminating=True), _pod("g-1", created=300.0, ready=False, changed=None)],
+            SeenReplica(False, False, 300.0, None),
+            id="a group that is restarted as a whole",
+        ),
+    ],
+)
+def test_pods_make_up_a_replica(pods: list[WatchedPod], expected: SeenReplica) -> None:
+    assert group_pods(pods, _group_of, 2) == (expected,)
+
+
+def test_a_pod_that_lost_its_readiness_starts_anew() -> None:
+    (replica,) = group_pods([_pod("a", created=0.0, ready=False, changed=9000.0)], lambda pod: pod.name, 1)
+    assert replica.starting_since_seconds == 9000.0
+
+
+def test_terminating_replicas_are_not_alive() -> None:
+    assert live_replicas([READY, STARTING, TERMINATING]) == 2
