@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from autoscaler.engines import ENGINES
 from autoscaler.engines.engine_metrics import EngineMetrics, MetricKind, SignalSource
-from autoscaler.observers.pod_memory import Good, PodMemory, ScrapeInterval, judge
+from autoscaler.observers.pod_memory import MISSED_INTERVALS, Good, PodMemory, ScrapeInterval, judge
 from autoscaler.observers.workload import LivePod
 from policies.signals import PoolSignal, Sample, Signal, Unknown, over_replicas
 
@@ -25,6 +25,9 @@ REPLICA_SIGNALS = (
     Signal.REQUESTS_FINISHED,
     Signal.PREEMPTIONS,
 )
+
+# How long it may take until a new pod is scraped for the first time: discovery, then up to one interval.
+LEAST_DISCOVERY_SECONDS = 30.0
 
 Reading: TypeAlias = Sample | Unknown
 
@@ -74,10 +77,15 @@ def has_replica_signals(engine: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TickTrouble:
-    """What went wrong with this tick's answers. By signal: it is unknown of everybody; it may be missing of some."""
+    """What went wrong with this tick's answers.
+
+    `failed`: the signal is unknown of everybody. `partial`: it may be missing of some. With `pages_are_unknown` the
+    sample times are missing in whole or part, so a replica without one may well have been scraped.
+    """
 
     failed: Mapping[Signal, str] = field(default_factory=dict)
     partial: frozenset[Signal] = frozenset()
+    pages_are_unknown: bool = False
     rate_window_seconds: float = 60.0
 
 
@@ -117,9 +125,10 @@ def read_pool(
     """One reading of each signal for each ready replica, added up over the pool.
 
     A replica is ready when all its pods are. Of its pods all, or only a leader, may export a page; a pod that did and
-    does no longer makes the whole replica unknown. `now_seconds` is Prometheus' clock.
+    does no longer makes the whole replica unknown. One that became ready a moment ago and has not been scraped yet is
+    not counted at all: it is no missing data, and holds next to nothing. `now_seconds` is Prometheus' clock.
     """
-    replicas = _ready_replicas(pods, memory.interval, now_seconds)
+    replicas = _ready_replicas(pods, memory.interval, trouble, now_seconds)
     fresh = sum(isinstance(replica.state, Good) and not replica.state.is_held for replica in replicas)
     if not _RULES[memory.engine]:
         # Nothing is to be read of a replica, so nothing is missing.
@@ -134,15 +143,26 @@ def read_pool(
 
 
 def _ready_replicas(
-    pods: Sequence[tuple[LivePod, PodMemory | None]], interval: ScrapeInterval, now_seconds: float
+    pods: Sequence[tuple[LivePod, PodMemory | None]],
+    interval: ScrapeInterval,
+    trouble: TickTrouble,
+    now_seconds: float,
 ) -> list[_Replica]:
     ready: dict[str, bool] = {}
+    ready_since_seconds: dict[str, float] = {}
     pages: dict[str, list[PodMemory]] = {}
     for pod, page in pods:
-        ready[pod.replica] = pod.is_ready and ready.get(pod.replica, True)
+        name = pod.replica
+        ready[name] = pod.is_ready and ready.get(name, True)
+        ready_since_seconds[name] = max(pod.ready_since_seconds or 0.0, ready_since_seconds.get(name, 0.0))
         if page is not None:
-            pages.setdefault(pod.replica, []).append(page)
-    return [_replica(pages.get(name, ()), interval, now_seconds) for name, is_ready in ready.items() if is_ready]
+            pages.setdefault(name, []).append(page)
+    oldest_new = now_seconds - max(LEAST_DISCOVERY_SECONDS, MISSED_INTERVALS * interval.seconds + 10.0)
+    return [
+        _replica(pages.get(name, ()), interval, now_seconds)
+        for name, is_ready in ready.items()
+        if is_ready and (name in pages or trouble.pages_are_unknown or ready_since_seconds[name] <= oldest_new)
+    ]
 
 
 _NEVER_SEEN = Unknown("no sample of it has been seen")

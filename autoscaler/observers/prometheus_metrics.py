@@ -14,7 +14,13 @@ from autoscaler.observers.answer_tables import BY_WORKLOAD, AnswerTables, signal
 from autoscaler.observers.metrics import PoolKey, PoolQuery
 from autoscaler.observers.pod_memory import PodMemory
 from autoscaler.observers.pool_means import PoolMeans, workloads_of_pools
-from autoscaler.observers.pool_signals import PoolMemory, TickTrouble, has_replica_signals, read_pool
+from autoscaler.observers.pool_signals import (
+    LEAST_DISCOVERY_SECONDS,
+    PoolMemory,
+    TickTrouble,
+    has_replica_signals,
+    read_pool,
+)
 from autoscaler.observers.prometheus_rows import PodKey, numbers_by_pod
 from autoscaler.observers.slow_queries import SlowQueries
 from autoscaler.observers.workload import LivePod
@@ -28,8 +34,6 @@ from policies.signals import PoolSignal, Signal
 
 # A longer pause between two samples of a pod may have taken the older ones out of the rate window.
 _GAP_INTERVALS = 1.5
-# How long it may take until a new pod is scraped for the first time.
-_DISCOVERY_SECONDS = 30.0
 
 _SIZES = frozenset({Purpose.CACHE_CONFIG, Purpose.KV_CACHE_CAPACITY_TOKENS})
 
@@ -148,7 +152,13 @@ class PrometheusMetricsObserver:
             if answer.is_partial:
                 partial.update(signals_of(purpose))
             self._tables.store(purpose, answer, now_seconds)
-        trouble = TickTrouble(failed, frozenset(partial), self._settings.rate_window_seconds)
+        sample_times = answers.get(Purpose.SAMPLE_TIME)
+        trouble = TickTrouble(
+            failed,
+            frozenset(partial),
+            pages_are_unknown=not isinstance(sample_times, Vector) or sample_times.is_partial,
+            rate_window_seconds=self._settings.rate_window_seconds,
+        )
         return trouble, tuple(warnings)
 
     def _update_pods(
@@ -195,7 +205,7 @@ class PrometheusMetricsObserver:
         would be a fraction of the truth.
         """
         since = pod.ready_since_seconds
-        return since is not None and now_seconds - since < self._settings.rate_window_seconds + _DISCOVERY_SECONDS
+        return since is not None and now_seconds - since < self._settings.rate_window_seconds + LEAST_DISCOVERY_SECONDS
 
     def _update_means(self, pools: Sequence[PoolQuery], answers: Mapping[Purpose, Answer], now_seconds: float) -> None:
         answered = {

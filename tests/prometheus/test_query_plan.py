@@ -414,7 +414,8 @@ def test_a_prometheus_that_hangs_or_dies_is_unavailable_in_bounded_time_and_come
     def unavailable() -> ObservationUnavailable:
         started = time.monotonic()
         found = site.observer.observe_metrics([pool], time.time())[pool.key]
-        assert time.monotonic() - started < 5.5
+        # A round of 5 s; the rest is for a machine that is busy.
+        assert time.monotonic() - started < 9
         assert isinstance(found, ObservationUnavailable), found
         return found
 

@@ -465,9 +465,25 @@ def test_a_partial_answer_makes_what_is_missing_unknown_and_is_passed_on() -> No
     assert found.warnings == ("query waitingRequests: store 10.0.0.7 did not answer",)
 
 
+@pytest.mark.parametrize(
+    ("ready_for_seconds", "ready", "fresh"),
+    [
+        pytest.param(10.0, 1, 1, id="a replica that has not been scraped yet is not missing"),
+        pytest.param(60.0, 2, 1, id="after a minute it is"),
+    ],
+)
+def test_a_replica_that_has_just_become_ready(ready_for_seconds: float, ready: int, fresh: int) -> None:
+    scene = Scene()
+    scene.scrape(0)
+    new = LivePod(pod_name(1), pod_name(1), True, START - ready_for_seconds)
+    found = scene.observed(a_pool([a_pod(0), new]))
+    assert (found.ready_replicas, found.fresh_replicas) == (ready, fresh)
+    assert found.signals[Signal.RUNNING_REQUESTS].ready_replicas == ready
+
+
 def test_pods_that_nobody_scrapes_are_pointed_out() -> None:
     scene = Scene()
-    found = scene.observed(a_pool([a_pod(0)]))
+    found = scene.observed(a_pool([LivePod(pod_name(0), pod_name(0), True, START - 300.0)]))
     assert found.coverage == 0.0
     assert found.warnings == (
         "no sample of any of the pool's 1 pods is in Prometheus: are they scraped, and do their series carry the "
