@@ -48,7 +48,9 @@ function line(label, index, options = {}) {
   };
 }
 
+const WHOLE = { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000] };
 const stepped = uPlot.paths.stepped({ align: 1 });
+const VOTES_SHOWN = 1.25; // times the largest count that is allowed: a vote may be far above it
 const fromZero = (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.08)];
 const fromZeroSmall = (_, low, high) => [0, Math.max(0.1, (high ?? 0.1) * 1.08)];
 
@@ -62,7 +64,7 @@ function draw(element, series, options = {}) {
       scales: { x: { time: true }, y: { range: fromZero }, ...options.scales },
       axes: [
         axis({ size: 34, space: 70, values: (_, splits) => splits.map((split) => clockTime.format(split * 1000).slice(0, 5)) }),
-        axis(),
+        axis(options.y),
         ...(options.axes ?? []),
       ],
       legend: { live: true },
@@ -79,6 +81,7 @@ export class PoolCharts {
   #columns = new Map();
   #votes = [];
   #plots = [];
+  #maxReplicas = 1;
 
   constructor() {
     this.colourOfVote = (name) => colour(Math.max(0, this.#votes.indexOf(name)));
@@ -86,7 +89,8 @@ export class PoolCharts {
   }
 
   // Takes the rows that came since the last time.
-  add(series) {
+  add(series, maxReplicas) {
+    this.#maxReplicas = maxReplicas;
     const rows = series.timesSeconds.length;
     if (rows > 0 && series.timesSeconds[0] <= this.newestSeconds) return; // asked for twice at a time
     for (const name of new Set([...this.#columns.keys(), ...Object.keys(series.columns)])) {
@@ -103,6 +107,7 @@ export class PoolCharts {
     }
     for (const { plot, names } of this.#plots) {
       plot.setData([this.#times, ...names.map((name) => this.#column(name))]);
+      if (plot.cursor.idx === null || plot.cursor.idx === undefined) plot.setLegend({ idx: this.#times.length - 1 });
     }
   }
 
@@ -125,7 +130,7 @@ export class PoolCharts {
 
   #build() {
     this.remove();
-    const waiting = { scale: "waiting", side: 1, grid: { show: false } };
+    const waiting = { scale: "waiting", side: 1, grid: { show: false }, ...WHOLE };
     this.#add("load", ["tokensPerSecond", "waitingRequests"], [
       line("Tokens per second", 0, { fill: style("--accent-soft") }),
       line("Waiting requests", 1, { scale: "waiting" }),
@@ -134,11 +139,11 @@ export class PoolCharts {
       line("Ready and starting", 4, { paths: stepped, width: 1.25, fill: style("--grid") }),
       line("Ready", 2, { paths: stepped }),
       line("Wanted", 0, { paths: stepped, dash: [6, 4], width: 2 }),
-    ]);
+    ], { y: WHOLE });
     this.#add("voteLines", this.#votes.map((name) => VOTE + name).concat("desired"), [
       ...this.#votes.map((name, index) => line(name, index)),
-      { ...line("Wanted", 0, { paths: stepped, dash: [6, 4] }), stroke: style("--text") },
-    ]);
+      line("Wanted", 0, { paths: stepped, dash: [6, 4], stroke: style("--text") }),
+    ], { y: WHOLE, scales: { y: { range: (_, low, high) => [0, Math.max(1, Math.min(1.08 * (high ?? 1), VOTES_SHOWN * this.#maxReplicas))] } } });
     const hasShare = this.#columns.has("metShare");
     document.getElementById("latencyCaption").textContent = hasShare
       ? "time to first token, share of requests within the objectives"

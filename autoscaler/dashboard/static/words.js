@@ -57,6 +57,7 @@ function voteRows(decision, colourOfVote) {
     swatch.style.background = colourOfVote(vote.name);
     const track = make("span", "track");
     const bar = make("span", "bar");
+    bar.style.background = colourOfVote(vote.name);
     bar.style.width = `${(100 * (vote.replicas ?? 0)) / largest}%`;
     track.append(bar);
     row.append(swatch, make("span", "", vote.name), track, make("span", "value", isSilent ? "silent" : vote.replicas.toFixed(2)));
