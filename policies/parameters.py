@@ -106,7 +106,7 @@ class ScalingParameters(ParameterModel):
         ),
         CelRule(
             rule=(
-                "self.minReplicas > 0 || has(self.signals.pendingRequests) || self.signals.custom.size() > 0 || "
+                "self.minReplicas != 0 || has(self.signals.pendingRequests) || self.signals.custom.size() > 0 || "
                 "self.schedules.size() > 0"
             ),
             message=(

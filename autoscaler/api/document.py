@@ -204,9 +204,10 @@ def _sentence(details: ErrorDetails, schema: JsonObject, path: str) -> str:
     if kind == "string_pattern_mismatch":
         meaning = _at(schema, location).get("description", f"a text that matches {context['pattern']}")
         return f"{place} is {_shown(details['input'])}, which is not of the wanted form: {meaning}"
-    wanted = _WANTED.get(kind)
-    shown = _shown(details["input"])
-    return f"{place} is {shown}; it must be {wanted.format(**context)}" if wanted else f"{place}: {details['msg']}"
+    if kind not in _WANTED:
+        return f"{place}: {details['msg']}"
+    bounds = {name: f"{bound:g}" if isinstance(bound, float) else bound for name, bound in context.items()}
+    return f"{place} is {_shown(details['input'])}; it must be {_WANTED[kind].format(**bounds)}"
 
 
 def _unknown_field(name: str, path: str, known: Sequence[str]) -> str:

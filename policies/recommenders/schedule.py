@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 NAME = "schedule"
 
+# UTC or Area/City. Not Local, and no offset: what they mean depends on the machine, or on the time of year.
+_ZONE_PATTERN = "^(UTC|GMT|[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)+)$"
+
 
 class ScheduleWindow(ParameterModel):
     """Recurring times at which a pool has a minimum or a maximum of its own."""
@@ -32,9 +36,7 @@ class ScheduleWindow(ParameterModel):
     )
     timezone: str = Field(
         default="UTC",
-        min_length=1,
         max_length=64,
-        pattern="^(UTC|GMT|[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)+)$",
         description="IANA time zone of start and end, such as America/New_York. Default UTC.",
     )
     start: str = Field(max_length=128, description="When the window opens: minute hour day-of-month month day-of-week.")
@@ -56,7 +58,8 @@ class ScheduleWindow(ParameterModel):
         ),
         # An unknown zone makes the expression itself fail, with the zone's name in the message.
         CelRule(
-            "timestamp('2024-01-01T00:00:00Z').getHours(self.timezone) >= 0",
+            f"self.timezone.matches('{_ZONE_PATTERN}') "
+            "&& timestamp('2024-01-01T00:00:00Z').getHours(self.timezone) >= 0",
             "timezone must be an IANA time zone such as UTC or America/New_York",
             ".timezone",
         ),
@@ -67,10 +70,13 @@ class ScheduleWindow(ParameterModel):
     @field_validator("timezone")
     @classmethod
     def _check_timezone(cls, timezone: str) -> str:
+        problem = f"{timezone!r} is no IANA time zone; write one such as UTC or America/New_York"
+        if re.fullmatch(_ZONE_PATTERN, timezone) is None:
+            raise ValueError(problem)
         try:
             ZoneInfo(timezone)
         except (KeyError, OSError, ValueError) as error:  # ZoneInfoNotFoundError is a KeyError
-            raise ValueError(f"{timezone!r} is no IANA time zone; write one such as UTC or America/New_York") from error
+            raise ValueError(problem) from error
         return timezone
 
     @field_validator("start", "end")

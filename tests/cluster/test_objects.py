@@ -7,10 +7,20 @@ from typing import Any
 
 import pytest
 
-from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool, parse_accelerator_pool
+from autoscaler.api.accelerator_pool import (
+    AcceleratorPool,
+    AcceleratorPoolStatus,
+    InvalidAcceleratorPool,
+    parse_accelerator_pool,
+)
+from autoscaler.api.conditions import ConditionStatus, ConditionType, set_condition
 from autoscaler.api.custom_resource_definition import render
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
-from tests.autoscaler.api.objects import ACCEPTED, REFUSED, SCALER, ObjectCase, changed, schedule
+from autoscaler.api.pool_observation import PoolNode, PoolScaler, observe_accelerator_pool
+from autoscaler.api.status import InferenceScalerStatus, read_status, restore_history, save_history, status_document
+from policies.history import new_history
+from policies.reasons import Reason
+from tests.autoscaler.api.objects import ACCEPTED, POOL, REFUSED, SCALER, ObjectCase, changed, schedule
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.kubernetes_api import ApiError
 
@@ -89,3 +99,55 @@ def _cron(chance: random.Random) -> str:
         ("*", "1-5", "MON-FRI", "FRI-MON", "7", "8", "0,6", "MON#1", "*"),
     ]
     return " ".join(chance.choice(choices[:1] * 4 + choices) for choices in fields)
+
+
+A_STATUS = InferenceScalerStatus(
+    observed_generation=1,
+    spec_replicas=4,
+    ready_replicas=3,
+    starting_replicas=1,
+    desired_replicas=5,
+    accelerators_desired=40,
+    binding_reason="KVCache",
+    message="5: the KV cache of a replica is 91 % full",
+    reason_since="2026-01-01T08:00:00Z",
+    last_scale_time="2026-01-01T08:00:00Z",
+    conditions=set_condition(
+        (), ConditionType.SCALING_ACTIVE, ConditionStatus.TRUE, Reason.VALID_METRIC_FOUND, "votes are counted", 1, 0.0
+    ),
+    history=save_history(new_history(1_790_000_000.25, 4)),
+)
+
+
+def test_a_status_is_stored_as_it_was_written_and_what_is_null_is_removed(control_plane: ControlPlane) -> None:
+    path = f"{PATHS['InferenceScaler']}/status"
+    named = changed(SCALER, {"/metadata.name": "status"})
+    control_plane.api.create(PATHS["InferenceScaler"], named)
+    try:
+        stored = control_plane.api.merge(f"{path}/status", status_document(A_STATUS), fieldValidation="Strict")
+        assert read_status(stored["status"]) == A_STATUS
+        assert restore_history(stored["status"]) == new_history(1_790_000_000.25, 4)
+        row = control_plane.kubectl("get", "isc", "status", "--no-headers", "-n", "default").split()
+        assert row[:7] == ["status", "DryRun", "vllm-llama-70b", "3", "5", "KVCache", row[6]]
+        assert row[7] == "True"
+        fewer = A_STATUS.model_copy(update={"desired_replicas": None, "accelerators_desired": None})
+        stored = control_plane.api.merge(f"{path}/status", status_document(fewer), fieldValidation="Strict")
+        assert read_status(stored["status"]) == fewer
+    finally:
+        control_plane.api.delete(path)
+
+
+def test_the_status_of_an_accelerator_pool_is_stored(control_plane: ControlPlane) -> None:
+    path = f"{PATHS['AcceleratorPool']}/counted"
+    created = control_plane.api.create(PATHS["AcceleratorPool"], changed(POOL, {"/metadata.name": "counted"}))
+    try:
+        pool = parse_accelerator_pool(created)
+        assert isinstance(pool, AcceleratorPool)
+        nodes = [PoolNode("h100-od", 8, True)]
+        status = observe_accelerator_pool(pool, nodes, [PoolScaler("default", "a", 3, 8)], 0.0)
+        stored = control_plane.api.merge(f"{path}/status", status_document(status), fieldValidation="Strict")
+        assert AcceleratorPoolStatus.model_validate(stored["status"]) == status
+        row = control_plane.kubectl("get", "apool", "counted", "--no-headers").split()
+        assert row[:7] == ["counted", "Observe", "1", "8", "24", "1", "False"]
+    finally:
+        control_plane.api.delete(path)
