@@ -10,13 +10,13 @@ from policies.constraints.activation import idle_since, leave_alone, limit_last_
 from policies.constraints.constraint import Constraint
 from policies.constraints.missing_data import limit_by_missing_data
 from policies.constraints.mode import limit_by_mode
-from policies.constraints.rate_limit import limit_by_rate, longest_period_seconds
+from policies.constraints.rate_limit import limit_by_rate
 from policies.constraints.replica_bounds import bounds_at, limit_to_bounds
 from policies.constraints.stabilization import limit_by_stabilization, longest_window_seconds
 from policies.constraints.tolerance import limit_by_tolerance
 from policies.decision_input import DecisionInput
 from policies.explanation import explain
-from policies.history import ScalingHistory, after_any_gap, with_recommendation, without_old_events
+from policies.history import ScalingHistory, after_any_gap, with_recommendation
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation
 from policies.recommenders.recommender import RECOMMENDERS
@@ -139,7 +139,7 @@ def _reason(situation: Situation, telling: list[DecisionStep]) -> Reason:
 
 def _next_history(situation: Situation, steps: list[DecisionStep], desired_replicas: int) -> ScalingHistory:
     now_seconds, parameters, sight = situation.now_seconds, situation.parameters, situation.sight
-    history = without_old_events(situation.history, now_seconds, longest_period_seconds(parameters))
+    history = situation.history
     for step in steps:
         if step.name == RECOMMENDED_AFTER:
             history = with_recommendation(history, now_seconds, step.after, longest_window_seconds(parameters))

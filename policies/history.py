@@ -6,7 +6,10 @@ a rescale that has happened by `with_rescale`, and nothing where the write faile
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+
+from policies.constraints.behavior import ScalingBehavior, ScalingPolicy
 
 # Longer silence than this between two decisions means that the time between them was not seen. Two missed 30 s ticks.
 LONGEST_GAP_SECONDS = 120.0
@@ -34,7 +37,8 @@ class ScalingHistory:
 
     `complete_since_seconds` is the time since which every recommendation is in `recommendations`; a restart without
     a saved history sets it to the start. `recommendations` has one entry for each distinct count, at the last time it
-    was recommended (the stabilization windows ask for no more), the newest last.
+    was recommended (the stabilization windows ask for no more), the newest last. `scale_events` holds growth and
+    shrinking, each in the order that HPA stores them in.
     """
 
     complete_since_seconds: float
@@ -59,17 +63,40 @@ def new_history(now_seconds: float, spec_replicas: int) -> ScalingHistory:
     )
 
 
-def with_rescale(history: ScalingHistory, now_seconds: float, from_replicas: int, to_replicas: int) -> ScalingHistory:
+def with_rescale(
+    history: ScalingHistory, behavior: ScalingBehavior, now_seconds: float, from_replicas: int, to_replicas: int
+) -> ScalingHistory:
     """The history after the caller has written `to_replicas` over `from_replicas`; call it for nothing else.
 
     It becomes an event of the rate policies, and a target at zero is known to be there by our doing.
     """
-    event = ScaleEvent(now_seconds, to_replicas - from_replicas)
-    return replace(
-        history,
-        scale_events=(*history.scale_events, event),
-        is_scaled_to_zero=to_replicas == 0,
-    )
+    growth = tuple(event for event in history.scale_events if event.change > 0)
+    shrinking = tuple(event for event in history.scale_events if event.change < 0)
+    change = to_replicas - from_replicas
+    if change > 0:
+        growth = store_event(growth, change, now_seconds, behavior.scale_up.policies)
+    elif change < 0:
+        shrinking = store_event(shrinking, change, now_seconds, behavior.scale_down.policies)
+    return replace(history, scale_events=(*growth, *shrinking), is_scaled_to_zero=to_replicas == 0)
+
+
+def store_event(
+    events: tuple[ScaleEvent, ...], change: int, now_seconds: float, policies: Iterable[ScalingPolicy]
+) -> tuple[ScaleEvent, ...]:
+    """One direction's events with a new one, in the place of the last outdated one or at the end.
+
+    Exactly as HPA keeps them: outdated is what is older than the longest period of this direction, though the other
+    direction's policies may look back further. Where the two differ, it shows in the counts.
+    """
+    longest_seconds = longest_period_seconds(policies)
+    outdated = [index for index, event in enumerate(events) if now_seconds - event.at_seconds > longest_seconds]
+    place = outdated[-1] if outdated else len(events)
+    return (*events[:place], ScaleEvent(now_seconds, change), *events[place + 1 :])
+
+
+def longest_period_seconds(policies: Iterable[ScalingPolicy]) -> float:
+    """How long the events of a direction are kept at least; 0 for no policies."""
+    return float(max((policy.period_seconds for policy in policies), default=0))
 
 
 def with_recommendation(
@@ -82,14 +109,6 @@ def with_recommendation(
         if earlier.replicas != replicas and now_seconds - earlier.at_seconds < kept_seconds
     )
     return replace(history, recommendations=(*younger, TimedRecommendation(now_seconds, replicas)))
-
-
-def without_old_events(history: ScalingHistory, now_seconds: float, kept_seconds: float) -> ScalingHistory:
-    """The history without scale events of `kept_seconds` or more."""
-    if all(now_seconds - event.at_seconds < kept_seconds for event in history.scale_events):
-        return history
-    events = tuple(event for event in history.scale_events if now_seconds - event.at_seconds < kept_seconds)
-    return replace(history, scale_events=events)
 
 
 def after_any_gap(history: ScalingHistory, now_seconds: float) -> ScalingHistory:

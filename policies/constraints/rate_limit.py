@@ -13,7 +13,6 @@ from policies.reasons import Reason
 from policies.wording import counted
 
 if TYPE_CHECKING:
-    from policies.parameters import ScalingParameters
     from policies.situation import Situation
 
 
@@ -59,12 +58,6 @@ def scale_down_limit(current: int, rules: ScaleDownRules, events: tuple[ScaleEve
         else:
             floors.append(math.trunc(float(start) * (1.0 - float(policy.value) / 100.0)))
     return min(floors) if rules.select_policy is SelectPolicy.MAX else max(floors)
-
-
-def longest_period_seconds(parameters: ScalingParameters) -> float:
-    """How long scale events must be remembered."""
-    behavior = parameters.behavior
-    return float(max(policy.period_seconds for policy in (*behavior.scale_up.policies, *behavior.scale_down.policies)))
 
 
 def limit_by_rate(situation: Situation, replicas: int) -> Limited:

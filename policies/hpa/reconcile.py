@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from policies.constraints.behavior import ScalingBehavior
 from policies.constraints.stabilization import stabilize
-from policies.history import ScaleEvent, TimedRecommendation
-from policies.hpa.memory import store_event, store_recommendation
+from policies.history import ScaleEvent, TimedRecommendation, store_event
+from policies.hpa.memory import store_recommendation
 from policies.hpa.metric_proposal import Tolerance
 from policies.hpa.metrics import FailedMetric, Metric, PodCounts, can_see_at_zero, propose
 from policies.hpa.normalize import (

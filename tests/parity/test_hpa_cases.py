@@ -24,8 +24,8 @@ from policies.constraints.behavior import (
 )
 from policies.constraints.rate_limit import scale_down_limit, scale_up_limit
 from policies.constraints.stabilization import stabilize
-from policies.history import ScaleEvent, TimedRecommendation
-from policies.hpa.memory import change_within, is_outdated, longest_period_seconds, store_event, store_recommendation
+from policies.history import ScaleEvent, TimedRecommendation, longest_period_seconds, store_event
+from policies.hpa.memory import change_within, is_outdated, store_recommendation
 from policies.hpa.metric_proposal import Tolerance
 from policies.hpa.metrics import (
     FAILED_GET_EXTERNAL_METRIC,
@@ -187,12 +187,13 @@ def run_store_event(inputs: Inputs) -> dict[str, Any]:
     policies = None if inputs["policies"] is None else policies_of(inputs["policies"])
     before = events(inputs["events_before"], 1)
     kept_seconds = longest_period_seconds(policies or ())
+    # Without `behavior` an HPA has no rates, and keeps no events.
+    after = before if policies is None else store_event(before, inputs["new_change"], NOW, policies)
     return {
         "replicas": None,
         "change_in_last_60s_before": change_within(before, NOW, 60),
         "events_after": [
-            {"change": event.change, "outdated": is_outdated(event.at_seconds, NOW, kept_seconds)}
-            for event in store_event(before, inputs["new_change"], NOW, policies)
+            {"change": event.change, "outdated": is_outdated(event.at_seconds, NOW, kept_seconds)} for event in after
         ],
     }
 

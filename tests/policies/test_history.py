@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from policies.constraints.behavior import ScalingBehavior
 from policies.decision import decide
 from policies.history import (
     ScaleEvent,
@@ -17,7 +18,7 @@ from tests.builders import NOW, a_decision_input, a_history, a_policy
 
 
 def test_a_rescale_that_was_written_is_an_event() -> None:
-    history = with_rescale(a_history(), NOW, 8, 5)
+    history = with_rescale(a_history(), ScalingBehavior(), NOW, 8, 5)
     assert history.scale_events == (ScaleEvent(NOW, -3),)
     assert not history.is_scaled_to_zero
 
@@ -32,7 +33,7 @@ def test_a_rescale_that_was_written_is_an_event() -> None:
 def test_whether_it_was_us_who_went_to_zero(written: list[tuple[int, int]], is_scaled_to_zero: bool) -> None:
     history = a_history()
     for before, after in written:
-        history = with_rescale(history, NOW, before, after)
+        history = with_rescale(history, ScalingBehavior(), NOW, before, after)
     assert history.is_scaled_to_zero is is_scaled_to_zero
 
 
@@ -59,9 +60,9 @@ def test_what_is_remembered_does_not_grow_with_time() -> None:
     for tick in range(1000):
         now = NOW + 15 * tick
         decision = decide(a_decision_input(policy, replicas=4, history=history, now_seconds=now))
-        history = with_rescale(decision.next_history, now, 4, 5 if tick % 2 else 3)
+        history = with_rescale(decision.next_history, policy.behavior, now, 4, 5 if tick % 2 else 3)
     assert len(history.recommendations) <= 2
-    assert len(history.scale_events) <= 2  # the longest default period is 15 s, at a tick of 15 s
+    assert len(history.scale_events) <= 4  # two a direction: the longest default period is one tick
 
 
 @pytest.mark.parametrize(
