@@ -106,7 +106,7 @@ def run_controller(settings: ControllerSettings) -> int | StartFailed:
         histories,
         telemetry,
         clock,
-        is_leader,
+        elector.tenure if elector else lambda: 0,
         is_synced=lambda: cluster.has_synced,
         tick_seconds=settings.tick_seconds,
     )

@@ -16,6 +16,8 @@ from policies.reasons import Reason
 DATE_TIME: dict[str, Any] = {"format": "date-time"}
 CONDITION_LIST: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
+MAXIMUM_MESSAGE_CHARACTERS = 32_768
+
 
 class ConditionType(StrEnum):
     """What a condition speaks of. Words of the HorizontalPodAutoscaler where it has them."""
@@ -46,7 +48,7 @@ class Condition(ParameterModel):
     type: ConditionType
     status: ConditionStatus
     reason: str = Field(min_length=1, max_length=1024, description="One word for machines.")
-    message: str = Field(default="", max_length=32768, description="A sentence for a person.")
+    message: str = Field(default="", max_length=MAXIMUM_MESSAGE_CHARACTERS, description="A sentence for a person.")
     last_transition_time: str = Field(description="When its status last changed.", json_schema_extra=DATE_TIME)
     observed_generation: int = Field(default=0, ge=0, description="Generation of the spec it was judged by.")
 
@@ -67,7 +69,7 @@ def set_condition(
         type=kind,
         status=status,
         reason=reason.value,
-        message=message,
+        message=message[:MAXIMUM_MESSAGE_CHARACTERS],
         last_transition_time=rfc3339(now_seconds) if changed or before is None else before.last_transition_time,
         observed_generation=observed_generation,
     )

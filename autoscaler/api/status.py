@@ -14,6 +14,7 @@ from policies.history import ScalingHistory
 from policies.parameter_model import ParameterModel
 
 MAXIMUM_RECORD_CHARACTERS = 32_768
+MAXIMUM_MESSAGE_CHARACTERS = 4096
 
 
 class InferenceScalerStatus(ParameterModel):
@@ -26,7 +27,7 @@ class InferenceScalerStatus(ParameterModel):
     desired_replicas: int | None = Field(default=None, ge=0, description="Replicas decided.")
     accelerators_desired: int | None = Field(default=None, ge=0, description="Accelerators of the desired replicas.")
     binding_reason: str = Field(default="", max_length=64, description="Which rule or limit gave the count.")
-    message: str = Field(default="", max_length=4096, description="The decision in one sentence.")
+    message: str = Field(default="", max_length=MAXIMUM_MESSAGE_CHARACTERS, description="The decision in one sentence.")
     reason_since: str | None = Field(
         default=None, description="Since when count and reason are these.", json_schema_extra=DATE_TIME
     )

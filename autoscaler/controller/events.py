@@ -52,7 +52,7 @@ class EventSink(Protocol):
 
 
 class EventReporter:
-    """A reporter that sends an Event where the count or the reason has changed since the last tick."""
+    """A reporter that sends an Event for each rescale, and where the count or its reason has changed."""
 
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
@@ -62,16 +62,21 @@ class EventReporter:
         """Compares with the tick before. The first sight of a pool is no change, unless it is worth a warning."""
         seen: dict[tuple[str, str], tuple[int | None, Reason]] = {}
         for report in reports:
+            state, before = _state(report), self._last.get(report.scaler.key)
+            seen[report.scaler.key] = state
             event = event_of(report)
-            count = report.decision.desired_replicas if isinstance(report, Decided) else None
-            seen[report.scaler.key] = (count, event.reason)
-            before = self._last.get(report.scaler.key)
-            is_news = (
-                event.type == WARNING or _has_rescaled(report) if before is None else before != (count, event.reason)
-            )
-            if is_news:
+            is_change = event.type == WARNING if before is None else before != state
+            if is_change or _has_rescaled(report):
                 self._sink.send(event)
         self._last = seen
+
+
+def _state(report: PoolReport) -> tuple[int | None, Reason]:
+    """What stays the same while nothing happens. A rescale is an act, not a state: the tick after it is no news."""
+    if not isinstance(report, Decided):
+        return None, event_of(report).reason
+    reason = report.decision.reason if _has_rescaled(report) else event_of(report).reason
+    return report.decision.desired_replicas, reason
 
 
 def event_of(report: PoolReport) -> PoolEvent:

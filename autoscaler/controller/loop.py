@@ -21,10 +21,16 @@ logger = logging.getLogger(__name__)
 # The loop is taken for dead when no tick has ended for this many intervals (and at least this many seconds).
 DEAD_AFTER_INTERVALS = 5
 DEAD_AFTER_SECONDS = 60.0
+# A standby, or a process whose caches are being filled, looks again so soon: it should act at once when it may.
+IDLE_LOOK_SECONDS = 1.0
 
 
 class ControlLoop:
-    """Ticks while it leads; a standby does nothing but keep its caches warm."""
+    """Ticks while it leads; a standby does nothing but keep its caches warm.
+
+    `tenure` is None while this process does not lead, else a number that is another one when somebody else may have led
+    since: then what this process remembers is not the newest.
+    """
 
     def __init__(
         self,
@@ -33,7 +39,7 @@ class ControlLoop:
         histories: HistoryStore,
         telemetry: Telemetry,
         clock: Clock,
-        is_leader: Callable[[], bool],
+        tenure: Callable[[], int | None],
         is_synced: Callable[[], bool],
         tick_seconds: float,
     ) -> None:
@@ -42,10 +48,11 @@ class ControlLoop:
         self._histories = histories
         self._telemetry = telemetry
         self._clock = clock
-        self._is_leader = is_leader
+        self._tenure = tenure
         self._is_synced = is_synced
         self._tick_seconds = tick_seconds
-        self._led_before = False
+        self._last_tenure: int | None = None
+        self._was_leading = False
         self._last_tick_seconds = clock.monotonic_seconds()
         # UTC, or tzlocal is asked; no grace time, or a late tick would be dropped.
         self._scheduler = BackgroundScheduler(
@@ -57,38 +64,51 @@ class ControlLoop:
 
     def start(self) -> None:
         """Ticks now and then at every interval, in a thread of its own."""
-        self._scheduler.add_job(self.tick, "interval", seconds=self._tick_seconds, id="tick")
+        now = datetime.fromtimestamp(self._clock.now_seconds(), UTC)
+        self._scheduler.add_job(
+            self._tick_on_schedule, "interval", seconds=self._tick_seconds, id="tick", next_run_time=now
+        )
         self._scheduler.start()
-        self._scheduler.modify_job("tick", next_run_time=_now(self._clock))
 
     def stop(self) -> None:
-        """Waits for the tick that is under way and starts no other."""
-        self._scheduler.shutdown(wait=True)
+        """Waits for the tick that is under way and starts no other. Nothing happens where it was never started."""
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=True)
 
-    def tick(self) -> None:
-        """One pass over all pools, or nothing on a standby or before the caches have been filled."""
+    def tick(self) -> bool:
+        """One pass over all pools; False on a standby and before the caches have been filled, where nothing is done."""
         started = self._clock.monotonic_seconds()
-        if not self._is_leader():
-            self._led_before = False
-            self._finish("standby", started)
-            return
+        tenure = self._tenure()
+        if tenure is None:
+            if self._was_leading:
+                self._reconciler.stand_down()
+            self._was_leading = False
+            self._finish("standby")
+            return False
         if not self._is_synced():
-            self._finish("unsynced", started)
-            return
-        if not self._led_before:
+            self._finish("unsynced")
+            return False
+        if tenure != self._last_tenure:
             # Somebody else may have decided meanwhile: what counts is what was saved, not what this process remembers.
             self._histories.forget_all()
-            self._led_before = True
-        self._reconciler.reconcile_all(self._source.scalers(), self._clock.now_seconds())
-        self._finish("done", started)
+        self._last_tenure, self._was_leading = tenure, True
+        # Milliseconds are finer than any sample, and the record is read by people.
+        self._reconciler.reconcile_all(self._source.scalers(), round(self._clock.now_seconds(), 3))
+        self._finish("done")
         self._telemetry.tick_seconds.observe(self._clock.monotonic_seconds() - started)
+        return True
 
     def is_alive(self) -> bool:
         """False when no tick has ended for far longer than the interval: the process should be restarted."""
         allowed = max(DEAD_AFTER_SECONDS, DEAD_AFTER_INTERVALS * self._tick_seconds)
         return self._clock.monotonic_seconds() - self._last_tick_seconds < allowed
 
-    def _finish(self, outcome: str, started: float) -> None:
+    def _tick_on_schedule(self) -> None:
+        if not self.tick() and self._tick_seconds > IDLE_LOOK_SECONDS:
+            soon = datetime.fromtimestamp(self._clock.now_seconds() + IDLE_LOOK_SECONDS, UTC)
+            self._scheduler.modify_job("tick", next_run_time=soon)
+
+    def _finish(self, outcome: str) -> None:
         self._last_tick_seconds = self._clock.monotonic_seconds()
         self._telemetry.ticks.labels(outcome).inc()
 
@@ -99,7 +119,3 @@ class ControlLoop:
             return
         self._telemetry.ticks.labels("failed").inc()
         logger.error("a tick failed", exc_info=event.exception)
-
-
-def _now(clock: Clock) -> datetime:
-    return datetime.fromtimestamp(clock.now_seconds(), UTC)

@@ -15,6 +15,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import ParamSpec, TypeVar
 
 from autoscaler.actuators.actuator import Actuated, ReplicaActuator
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
@@ -32,6 +34,9 @@ from policies.reasons import Reason
 from policies.user_queries import user_queries
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Reconciler:
@@ -57,47 +62,53 @@ class Reconciler:
     def reconcile_all(
         self, scalers: Sequence[InferenceScaler | InvalidInferenceScaler], now_seconds: float
     ) -> tuple[PoolReport, ...]:
-        """One tick over all pools. A pool that fails does not stop the others."""
-        observed = self._observe([s for s in scalers if isinstance(s, InferenceScaler)], now_seconds)
-        reports = tuple(self._map(lambda scaler: self._reconcile_guarded(scaler, observed, now_seconds), scalers))
-        for reporter in self._reporters:
-            reporter.report(reports)
+        """One tick over all pools. A bug that one pool, the metrics or a reporter runs into does not stop the rest."""
+        seen = self._observe([scaler for scaler in scalers if isinstance(scaler, InferenceScaler)], now_seconds)
+        reports = tuple(self._map(lambda scaler: self._reconcile(scaler, seen.get(scaler.key), now_seconds), scalers))
+        self._report(reports)
         self._histories.retain(frozenset(scaler.key for scaler in scalers))
         return reports
 
-    def _observe(self, scalers: Sequence[InferenceScaler], now_seconds: float) -> dict[PoolKey, Observed]:
-        workloads = {scaler.key: self._workloads.observe_workload(scaler, now_seconds) for scaler in scalers}
-        pools = [
-            _pool_query(scaler, workload)
-            for scaler in scalers
-            if isinstance(workload := workloads[scaler.key], Workload)
-        ]
-        metrics = self._metrics.observe_metrics(pools, now_seconds) if pools else {}
-        return {key: (workload, metrics.get(key)) for key, workload in workloads.items()}
+    def stand_down(self) -> None:
+        """Tells the reporters that no pool is looked after here, so that nothing stale is shown or compared with."""
+        self._report(())
 
-    def _reconcile_guarded(
-        self, scaler: InferenceScaler | InvalidInferenceScaler, observed: Mapping[PoolKey, Observed], now_seconds: float
+    def _report(self, reports: Sequence[PoolReport]) -> None:
+        for reporter in self._reporters:
+            _contain("report", type(reporter).__name__, reporter.report, reports)
+
+    def _observe(self, scalers: Sequence[InferenceScaler], now_seconds: float) -> dict[PoolKey, _Seen | _Bug]:
+        seen = {s.key: _contain("observe", _name(s), self._observe_workload, s, now_seconds) for s in scalers}
+        queries = [each.query for each in seen.values() if isinstance(each, _Seen) and each.query is not None]
+        if not queries:
+            return seen
+        metrics = _contain("observe", "the metrics of all pools", self._metrics.observe_metrics, queries, now_seconds)
+        return {key: _with_metrics(each, metrics) for key, each in seen.items()}
+
+    def _observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> _Seen:
+        workload = self._workloads.observe_workload(scaler, now_seconds)
+        return _Seen(workload, _pool_query(scaler, workload) if isinstance(workload, Workload) else None)
+
+    def _reconcile(
+        self, scaler: InferenceScaler | InvalidInferenceScaler, seen: _Seen | _Bug | None, now_seconds: float
     ) -> PoolReport:
         if isinstance(scaler, InvalidInferenceScaler):
             return Rejected(scaler, now_seconds)
-        workload, metrics = observed[scaler.key]
-        try:
-            return self._reconcile(scaler, workload, metrics, now_seconds)
-        except Exception as error:  # the one place: a bug in one pool must not stop the fleet
-            logger.exception("reconcile failed", extra={"namespace": scaler.namespace, "scaler": scaler.name})
-            return Crashed(scaler, now_seconds, f"{type(error).__name__}: {error}")
+        assert seen is not None
+        if isinstance(seen, _Bug):
+            return Crashed(scaler, now_seconds, seen.problem)
+        if isinstance(seen.workload, WorkloadUnavailable):
+            return Unobserved(scaler, now_seconds, seen.workload)
+        report = _contain("decide", _name(scaler), self._decide, scaler, seen.workload, seen.metrics, now_seconds)
+        return Crashed(scaler, now_seconds, report.problem) if isinstance(report, _Bug) else report
 
-    def _reconcile(
+    def _decide(
         self,
         scaler: InferenceScaler,
-        workload: Workload | WorkloadUnavailable,
-        metrics: MetricsObservation | ObservationUnavailable | None,
+        workload: Workload,
+        metrics: MetricsObservation | ObservationUnavailable,
         now_seconds: float,
-    ) -> PoolReport:
-        if isinstance(workload, WorkloadUnavailable):
-            return Unobserved(scaler, now_seconds, workload)
-        if metrics is None:
-            raise LookupError(f"the metrics observer gave no answer for {scaler.namespace}/{scaler.name}")
+    ) -> Decided:
         history = self._histories.recall(scaler, workload.replicas.spec, now_seconds)
         decision_input = DecisionInput(now_seconds, scaler.spec.parameters, workload.replicas, metrics, history)
         decision = decide(decision_input)
@@ -109,21 +120,59 @@ class Reconciler:
         self, scaler: InferenceScaler, workload: Workload, decision: ScalingDecision, now_seconds: float
     ) -> tuple[ActuationOutcome, ScalingHistory]:
         """What came of the decision, and the history with the rescale in it if there was one."""
-        current, desired = workload.replicas.spec, decision.desired_replicas
-        if desired == current:
-            return ActuationOutcome(Reason.READY_FOR_NEW_SCALE, "the count is as wanted"), decision.next_history
+        current, desired, history = workload.replicas.spec, decision.desired_replicas, decision.next_history
         if workload.competing_writers:
-            competitor = workload.competing_writers[0]
-            message = f"{current} -> {desired} not written: {competitor.who} steers this target too"
-            return ActuationOutcome(competitor.reason, message), decision.next_history
+            who = " and ".join(each.who for each in workload.competing_writers)
+            steer = "steers" if len(workload.competing_writers) == 1 else "steer"
+            unwritten = f", so {current} -> {desired} is not written" if desired != current else ""
+            return ActuationOutcome(workload.competing_writers[0].reason, f"{who} {steer} it too{unwritten}"), history
+        if desired == current:
+            return ActuationOutcome(Reason.READY_FOR_NEW_SCALE, "the count is as wanted"), history
         result = self._actuators[scaler.spec.mode].scale(workload.target, current, desired)
-        history = decision.next_history
         if isinstance(result, Actuated) and result.reason is Reason.SUCCEEDED_RESCALE:
-            history = with_rescale(history, now_seconds, current, desired)
+            history = with_rescale(history, scaler.spec.behavior, now_seconds, current, desired)
         return ActuationOutcome(result.reason, result.message), history
 
 
-Observed = tuple[Workload | WorkloadUnavailable, MetricsObservation | ObservationUnavailable | None]
+_NOT_ASKED = ObservationUnavailable(Reason.INTERNAL_ERROR, "the metrics observer gave no answer for this pool")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was observed of one pool; `query` is what is asked of its metrics, where there is a target at all."""
+
+    workload: Workload | WorkloadUnavailable
+    query: PoolQuery | None
+    metrics: MetricsObservation | ObservationUnavailable = _NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class _Bug:
+    problem: str
+
+
+def _with_metrics(
+    seen: _Seen | _Bug, metrics: Mapping[PoolKey, MetricsObservation | ObservationUnavailable] | _Bug
+) -> _Seen | _Bug:
+    if isinstance(seen, _Bug) or seen.query is None:
+        return seen
+    if isinstance(metrics, _Bug):
+        # Being blind by a bug of ours is being blind: the count is held, then the fallback rules.
+        return replace(seen, metrics=ObservationUnavailable(Reason.INTERNAL_ERROR, metrics.problem))
+    return replace(seen, metrics=metrics.get(seen.query.key, _NOT_ASKED))
+
+
+def _contain(step: str, about: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | _Bug:
+    """What the action returns. A bug in it is logged with its traceback and must not stop the fleet."""
+    try:
+        return action(*args, **kwargs)
+    except Exception as error:  # the only one of its kind: everywhere else a bug may come up to here
+        logger.exception("a step of the tick failed", extra={"step": step, "about": about})
+        return _Bug(f"{step}: {type(error).__name__}: {error}")
+
+
+def _name(scaler: InferenceScaler) -> str:
+    return f"{scaler.namespace}/{scaler.name}"
 
 
 def _pool_query(scaler: InferenceScaler, workload: Workload) -> PoolQuery:

@@ -6,28 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, rfc3339, set_condition
-from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
-from autoscaler.api.status import MAXIMUM_RECORD_CHARACTERS, InferenceScalerStatus, read_status, save_history
+from autoscaler.api.conditions import rfc3339
+from autoscaler.api.status import (
+    MAXIMUM_MESSAGE_CHARACTERS,
+    MAXIMUM_RECORD_CHARACTERS,
+    InferenceScalerStatus,
+    read_status,
+    save_history,
+)
 from autoscaler.controller.latest_records import LatestRecords
+from autoscaler.controller.pool_conditions import judged_conditions
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
+from autoscaler.decision_log import DecisionRecord
 from policies.history import ScalingHistory
-from policies.observation import ObservationUnavailable
-from policies.parameters import Mode
 from policies.reasons import Reason
-
-TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
 
 # While an earlier, higher recommendation still holds the count up, a restart must find it: it is saved this often.
 WINDOW_SAVE_SECONDS = 30.0
 # Numbers in messages drift without meaning anything new; they are refreshed this often.
 REFRESH_SECONDS = 300.0
-
-# Reasons by which the count is held because of what is not known.
-BLIND_REASONS = frozenset({Reason.METRICS_UNAVAILABLE, Reason.LOW_COVERAGE, Reason.FALLBACK, Reason.RECOVERING})
-LIMITING_REASONS = frozenset(
-    {Reason.SCALE_UP_LIMIT, Reason.SCALE_DOWN_LIMIT, Reason.TOO_MANY_REPLICAS, Reason.TOO_FEW_REPLICAS}
-)
 
 
 class StatusSink(Protocol):
@@ -62,48 +59,54 @@ class StatusReporter:
             self._report_one(report)
 
     def _report_one(self, report: PoolReport) -> None:
-        scaler = report.scaler
-        uid = scaler.uid if isinstance(scaler, InferenceScaler) else ""
+        scaler, now_seconds = report.scaler, report.now_seconds
         written = self._written.get(scaler.key)
-        if written is None or written.uid != uid:
-            written = _Written(uid, _present(scaler), 0.0)
-        record = self._records.latest(*scaler.key)
-        status = next_status(written.status, report, record.to_json_line() if record else None)
-        if is_worth_writing(written.status, status, report, report.now_seconds - written.at_seconds):
+        if written is None or written.uid != scaler.uid:
+            written = self._written[scaler.key] = _Written(scaler.uid, read_status(scaler.status), now_seconds)
+        before, seconds_since = written.status, now_seconds - written.at_seconds
+        if seconds_since >= REFRESH_SECONDS:
+            # A write that failed for good, or somebody else's: now what the object really says is what counts.
+            before = read_status(scaler.status)
+        status = next_status(before, report)
+        if is_worth_writing(before, status, report, seconds_since):
+            status = with_memory(status, report, self._records.latest(*scaler.key))
             self._sink.write(scaler.namespace, scaler.name, status)
-            self._written[scaler.key] = _Written(uid, status, report.now_seconds)
+            self._written[scaler.key] = _Written(scaler.uid, status, now_seconds)
 
 
-def _present(scaler: InferenceScaler | InvalidInferenceScaler) -> InferenceScalerStatus:
-    return read_status(scaler.status) if isinstance(scaler, InferenceScaler) else InferenceScalerStatus()
+def next_status(before: InferenceScalerStatus, report: PoolReport) -> InferenceScalerStatus:
+    """The status that a report leads to, without what only a restart or `explain` reads (see `with_memory`).
+
+    What the report does not speak of is kept: replicas last seen, conditions that were not judged.
+    """
+    changes: dict[str, object] = {
+        "observed_generation": report.scaler.generation,
+        "conditions": judged_conditions(before.conditions, report),
+    }
+    match report:
+        case Rejected(scaler=scaler):
+            reason, message = Reason.SPEC_INVALID, "; ".join(scaler.problems)
+        case Unobserved(unavailable=unavailable):
+            reason, message = unavailable.reason, unavailable.message
+        case Crashed(problem=message):
+            reason = Reason.INTERNAL_ERROR
+        case Decided(decision=decision):
+            reason, message = decision.reason, decision.message
+            changes |= _counts(report)
+    return before.model_copy(update=changes | _because(before, reason, message, report))
 
 
-def next_status(before: InferenceScalerStatus, report: PoolReport, record: str | None) -> InferenceScalerStatus:
-    """The status that a report leads to; what the report does not speak of is kept."""
-    generation = report.scaler.generation
-    conditions = _Conditions(before.conditions, generation, report.now_seconds)
-    changes: dict[str, object] = {"observed_generation": generation}
-    if isinstance(report, Rejected):
-        problems = "; ".join(report.scaler.problems)
-        conditions.set(ConditionType.SPEC_ACCEPTED, FALSE, Reason.SPEC_INVALID, problems)
-        conditions.set(ConditionType.SCALING_ACTIVE, FALSE, Reason.SPEC_INVALID, "nothing is decided for this spec")
-        changes |= _because(before, Reason.SPEC_INVALID, problems, report.now_seconds)
-        return before.model_copy(update=changes | {"conditions": conditions.result})
-    conditions.set(ConditionType.SPEC_ACCEPTED, TRUE, Reason.SPEC_ACCEPTED, "the spec is valid")
-    if isinstance(report, Unobserved):
-        unavailable = report.unavailable
-        conditions.set(ConditionType.TARGET_FOUND, FALSE, unavailable.reason, unavailable.message)
-        conditions.set(ConditionType.SCALING_ACTIVE, FALSE, unavailable.reason, unavailable.message)
-        changes |= _because(before, unavailable.reason, unavailable.message, report.now_seconds)
-    elif isinstance(report, Crashed):
-        conditions.set(ConditionType.SCALING_ACTIVE, FALSE, Reason.INTERNAL_ERROR, report.problem)
-        changes |= _because(before, Reason.INTERNAL_ERROR, report.problem, report.now_seconds)
-    else:
-        _judge(report, conditions)
-        changes |= _counts(before, report)
-        if record is not None and len(record) <= MAXIMUM_RECORD_CHARACTERS:
-            changes["last_record"] = record
-    return before.model_copy(update=changes | {"conditions": conditions.result})
+def with_memory(
+    status: InferenceScalerStatus, report: PoolReport, record: DecisionRecord | None
+) -> InferenceScalerStatus:
+    """The status with the history and the record of a decision; what is too large to be kept there is left out."""
+    if not isinstance(report, Decided):
+        return status
+    line = record.to_json_line() if record is not None else None
+    fits = line is not None and len(line) <= MAXIMUM_RECORD_CHARACTERS
+    return status.model_copy(
+        update={"history": save_history(report.next_history), "last_record": line if fits else None}
+    )
 
 
 def is_worth_writing(
@@ -112,94 +115,35 @@ def is_worth_writing(
     """True where a count, a reason, a condition or the generation changed, or what must not be lost has aged."""
     if _essence(before) != _essence(after):
         return True
-    if (
-        isinstance(report, Decided)
-        and _is_held_up(report.decision.next_history)
-        and seconds_since >= WINDOW_SAVE_SECONDS
-    ):
+    if isinstance(report, Decided) and _is_held_up(report.next_history) and seconds_since >= WINDOW_SAVE_SECONDS:
         return True
     return seconds_since >= REFRESH_SECONDS and before.message != after.message
 
 
-class _Conditions:
-    def __init__(self, conditions: tuple[Condition, ...], generation: int, now_seconds: float) -> None:
-        self.result = conditions
-        self._generation = generation
-        self._now_seconds = now_seconds
-
-    def set(self, kind: ConditionType, status: ConditionStatus, reason: Reason, message: str) -> None:
-        self.result = set_condition(self.result, kind, status, reason, message, self._generation, self._now_seconds)
-
-
-def _judge(report: Decided, conditions: _Conditions) -> None:
-    target, decision = report.workload.target, report.decision
-    conditions.set(
-        ConditionType.TARGET_FOUND, TRUE, Reason.SUCCEEDED_GET_SCALE, f"{target.kind} {target.namespace}/{target.name}"
-    )
-    metrics = report.decision_input.metrics
-    if isinstance(metrics, ObservationUnavailable):
-        conditions.set(ConditionType.METRICS_AVAILABLE, FALSE, metrics.reason, metrics.message)
-    elif metrics.coverage < 1.0:
-        message = f"{metrics.fresh_replicas} of {metrics.ready_replicas} ready replicas have fresh samples"
-        conditions.set(ConditionType.METRICS_AVAILABLE, FALSE, Reason.LOW_COVERAGE, message)
-    else:
-        message = f"all {metrics.ready_replicas} ready replicas have fresh samples"
-        conditions.set(ConditionType.METRICS_AVAILABLE, TRUE, Reason.VALID_METRIC_FOUND, message)
-    held_blind = next((step for step in decision.steps if step.reason in BLIND_REASONS), None)
-    if held_blind is not None:
-        conditions.set(ConditionType.SCALING_ACTIVE, FALSE, held_blind.reason, held_blind.message)
-    else:
-        conditions.set(ConditionType.SCALING_ACTIVE, TRUE, Reason.VALID_METRIC_FOUND, "votes are counted")
-    limiting = next((step for step in reversed(decision.steps) if step.reason in LIMITING_REASONS), None)
-    if limiting is not None and limiting.before != limiting.after:
-        conditions.set(ConditionType.SCALING_LIMITED, TRUE, limiting.reason, limiting.message)
-    else:
-        conditions.set(ConditionType.SCALING_LIMITED, FALSE, Reason.DESIRED_WITHIN_RANGE, "no limit binds")
-    _judge_write(report, conditions)
-
-
-def _judge_write(report: Decided, conditions: _Conditions) -> None:
-    """Able to scale: nobody else steers, and the last write (if there was one to make) went through."""
-    if report.workload.competing_writers:
-        competitor = report.workload.competing_writers[0]
-        message = f"{competitor.who} steers {report.workload.target.name} too; nothing is written while it does"
-        conditions.set(ConditionType.ABLE_TO_SCALE, FALSE, competitor.reason, message)
-        return
-    outcome = report.actuation
-    fine = {Reason.READY_FOR_NEW_SCALE, Reason.SUCCEEDED_RESCALE, Reason.DRY_RUN}
-    status = TRUE if outcome.reason in fine else FALSE
-    if report.scaler.spec.mode is Mode.DRY_RUN:
-        conditions.set(ConditionType.ABLE_TO_SCALE, FALSE, Reason.DRY_RUN, "mode DryRun: decided, never written")
-        return
-    conditions.set(ConditionType.ABLE_TO_SCALE, status, outcome.reason, outcome.message)
-
-
-def _counts(before: InferenceScalerStatus, report: Decided) -> dict[str, object]:
-    replicas, decision = report.workload.replicas, report.decision
-    rescaled = report.actuation.reason is Reason.SUCCEEDED_RESCALE
-    history = save_history(report.next_history)
-    return {
+def _counts(report: Decided) -> dict[str, object]:
+    replicas, desired = report.workload.replicas, report.decision.desired_replicas
+    accelerators = report.workload.accelerators_per_replica
+    counts: dict[str, object] = {
         "spec_replicas": replicas.spec,
         "ready_replicas": replicas.ready,
         "starting_replicas": replicas.starting,
-        "desired_replicas": decision.desired_replicas,
-        "accelerators_desired": _accelerators(report.workload.accelerators_per_replica, decision.desired_replicas),
-        "history": history,
-        "last_scale_time": rfc3339(report.now_seconds) if rescaled else before.last_scale_time,
-        **_because(before, decision.reason, decision.message, report.now_seconds, decision.desired_replicas),
+        "desired_replicas": desired,
+        "accelerators_desired": None if accelerators is None else desired * accelerators,
     }
+    if report.actuation.reason is Reason.SUCCEEDED_RESCALE:
+        counts["last_scale_time"] = rfc3339(report.now_seconds)
+    return counts
 
 
-def _accelerators(per_replica: int | None, replicas: int) -> int | None:
-    return None if per_replica is None else per_replica * replicas
-
-
-def _because(
-    before: InferenceScalerStatus, reason: Reason, message: str, now_seconds: float, desired: int | None = None
-) -> dict[str, object]:
-    same = before.binding_reason == reason.value and desired in (None, before.desired_replicas)
-    since = before.reason_since if same and before.reason_since else rfc3339(now_seconds)
-    return {"binding_reason": reason.value, "message": message[:4096], "reason_since": since}
+def _because(before: InferenceScalerStatus, reason: Reason, message: str, report: PoolReport) -> dict[str, object]:
+    """Reason, message, and since when the count and the reason are these."""
+    same_count = not isinstance(report, Decided) or report.decision.desired_replicas == before.desired_replicas
+    is_kept = before.binding_reason == reason.value and same_count and before.reason_since
+    return {
+        "binding_reason": reason.value,
+        "message": message[:MAXIMUM_MESSAGE_CHARACTERS],
+        "reason_since": before.reason_since if is_kept else rfc3339(report.now_seconds),
+    }
 
 
 def _essence(status: InferenceScalerStatus) -> tuple[object, ...]:

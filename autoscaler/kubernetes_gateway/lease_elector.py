@@ -93,6 +93,7 @@ class LeaseElector:
         self._seen: _SeenLease | None = None
         self._renewed_at_seconds = -math.inf
         self._was_leader = False
+        self._tenures = 0
         self._problem: ApiFailure | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
@@ -115,6 +116,13 @@ class LeaseElector:
     def is_leader(self) -> bool:
         """Whether this process holds the lease and can still prove it."""
         return self.fence()
+
+    def tenure(self) -> int | None:
+        """None unless this process leads; else a number that is another one when somebody else may have led since.
+
+        While nobody else has held the lease (the API server was away) it stays the same.
+        """
+        return self._tenures if self.fence() else None
 
     def fence(self) -> bool:
         """True only within the renew deadline of the last renewal; to be asked immediately before each write.
@@ -234,9 +242,12 @@ class LeaseElector:
             seen_at_seconds = self._clock.monotonic_seconds()
         else:
             seen_at_seconds = self._seen.seen_at_seconds
+        was_holder = self._is_holder()
         self._seen = _SeenLease(document, str(spec.get("holderIdentity") or ""), seen_at_seconds)
-        if self._seen.holder != self._identity:
+        if not self._is_holder():
             self._renewed_at_seconds = -math.inf
+        elif not was_holder:
+            self._tenures += 1
 
     def _renewal(self) -> dict[str, Any]:
         return {

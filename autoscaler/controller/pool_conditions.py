@@ -1,0 +1,116 @@
+"""What does a report mean in conditions: is the spec accepted, the target there, and is anything in the way?"""
+
+from __future__ import annotations
+
+from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
+from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
+from autoscaler.decision_log import ActuationOutcome
+from policies.decision import ScalingDecision
+from policies.observation import MetricsObservation, ObservationUnavailable
+from policies.parameters import Mode
+from policies.reasons import Reason
+from policies.sight import FULL_COVERAGE
+
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+
+LIMITING_REASONS = frozenset(
+    {
+        Reason.SCALE_UP_LIMIT,
+        Reason.SCALE_DOWN_LIMIT,
+        Reason.TOO_MANY_REPLICAS,
+        Reason.TOO_FEW_REPLICAS,
+        Reason.SCALE_UP_ONLY,
+    }
+)
+# Reasons of a step that holds the count because of what is not known.
+BLIND_REASONS = frozenset(
+    {Reason.METRICS_UNAVAILABLE, Reason.LOW_COVERAGE, Reason.SIGNAL_UNKNOWN, Reason.FALLBACK, Reason.RECOVERING}
+)
+# The target itself is missing or wrong; for every other reason it may be there and only could not be seen.
+TARGET_REASONS = frozenset({Reason.TARGET_NOT_FOUND, Reason.TARGET_NOT_SCALABLE})
+
+Judgement = tuple[ConditionStatus, Reason, str]
+
+
+def judged_conditions(before: tuple[Condition, ...], report: PoolReport) -> tuple[Condition, ...]:
+    """The conditions after a report; those that it does not speak of are kept as they were."""
+    conditions = _Conditions(before, report.scaler.generation, report.now_seconds)
+    if isinstance(report, Rejected):
+        problems = "; ".join(report.scaler.problems)
+        conditions.set(ConditionType.SPEC_ACCEPTED, FALSE, Reason.SPEC_INVALID, problems)
+        conditions.set(ConditionType.SCALING_ACTIVE, FALSE, Reason.SPEC_INVALID, "nothing is decided for this spec")
+        return conditions.result
+    conditions.set(ConditionType.SPEC_ACCEPTED, TRUE, Reason.SPEC_ACCEPTED, "the spec is valid")
+    match report:
+        case Unobserved(unavailable=unavailable):
+            reason, message = unavailable.reason, unavailable.message
+            found = FALSE if reason in TARGET_REASONS else UNKNOWN
+            conditions.set(ConditionType.TARGET_FOUND, found, reason, message)
+            conditions.set(ConditionType.ABLE_TO_SCALE, FALSE, reason, message)
+            conditions.set(ConditionType.SCALING_ACTIVE, FALSE, reason, message)
+        case Crashed(problem=problem):
+            conditions.set(ConditionType.SCALING_ACTIVE, FALSE, Reason.INTERNAL_ERROR, problem)
+        case Decided():
+            _judge_decided(report, conditions)
+    return conditions.result
+
+
+class _Conditions:
+    def __init__(self, conditions: tuple[Condition, ...], generation: int, now_seconds: float) -> None:
+        self.result = conditions
+        self._generation = generation
+        self._now_seconds = now_seconds
+
+    def set(self, kind: ConditionType, status: ConditionStatus, reason: Reason, message: str) -> None:
+        self.result = set_condition(self.result, kind, status, reason, message, self._generation, self._now_seconds)
+
+
+def _judge_decided(report: Decided, conditions: _Conditions) -> None:
+    target, outcome = report.workload.target, report.actuation
+    found = f"{target.kind} {target.namespace}/{target.name}"
+    conditions.set(ConditionType.TARGET_FOUND, TRUE, Reason.SUCCEEDED_GET_SCALE, found)
+    conditions.set(ConditionType.METRICS_AVAILABLE, *_metrics(report.decision_input.metrics))
+    conditions.set(ConditionType.ABLE_TO_SCALE, *_ability(report.scaler.spec.mode, outcome))
+    conditions.set(ConditionType.SCALING_ACTIVE, *_activity(report.decision))
+    conditions.set(ConditionType.SCALING_LIMITED, *_limit(report.decision))
+
+
+def _metrics(metrics: MetricsObservation | ObservationUnavailable) -> Judgement:
+    if isinstance(metrics, ObservationUnavailable):
+        return FALSE, metrics.reason, metrics.message
+    seen = f"{metrics.fresh_replicas} of {metrics.ready_replicas} ready replicas have fresh samples"
+    message = "; ".join((seen, *metrics.warnings))
+    # The share that the decision asks for too; a replica that has just become ready is not worth a condition.
+    is_seen = metrics.coverage >= FULL_COVERAGE
+    return (TRUE, Reason.VALID_METRIC_FOUND, message) if is_seen else (FALSE, Reason.LOW_COVERAGE, message)
+
+
+def _ability(mode: Mode, outcome: ActuationOutcome) -> Judgement:
+    """Able to scale: nobody else steers, and the last write (if there was one to make) went through."""
+    if outcome.reason in {Reason.READY_FOR_NEW_SCALE, Reason.SUCCEEDED_RESCALE, Reason.DRY_RUN}:
+        if mode is Mode.DRY_RUN:
+            return FALSE, Reason.DRY_RUN, "mode DryRun: decided, never written"
+        return FALSE if outcome.reason is Reason.DRY_RUN else TRUE, outcome.reason, outcome.message
+    return FALSE, outcome.reason, outcome.message
+
+
+def _activity(decision: ScalingDecision) -> Judgement:
+    """Active: the count follows from signals, and nothing of it is held because of what is not known."""
+    if decision.reason is Reason.SCALING_DISABLED:
+        return FALSE, decision.reason, decision.message
+    if decision.next_history.blind_since_seconds is not None:
+        held = next((step for step in decision.steps if step.reason in BLIND_REASONS), None)
+        if held is not None:
+            return FALSE, held.reason, held.message
+        is_recovering = decision.next_history.consecutive_good_readings > 0
+        return FALSE, Reason.RECOVERING if is_recovering else Reason.METRICS_UNAVAILABLE, decision.message
+    if decision.binding is None:
+        return FALSE, Reason.NO_VOTES, decision.message
+    return TRUE, Reason.VALID_METRIC_FOUND, "votes are counted"
+
+
+def _limit(decision: ScalingDecision) -> Judgement:
+    limits = [step for step in decision.steps if step.reason in LIMITING_REASONS and step.before != step.after]
+    if not limits:
+        return FALSE, Reason.DESIRED_WITHIN_RANGE, "no limit binds"
+    return TRUE, limits[-1].reason, limits[-1].message

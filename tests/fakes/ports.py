@@ -1,0 +1,119 @@
+"""One fake for each port of the reconciler: what is to be seen is set by the test, what was done is read by it.
+
+Where an exception stands in the place of an answer, it is raised: a bug in the adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from autoscaler.actuators.actuator import Actuated, ActuationFailed
+from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
+from autoscaler.api.status import InferenceScalerStatus
+from autoscaler.controller.events import PoolEvent
+from autoscaler.controller.pool_report import PoolReport
+from autoscaler.decision_log import DecisionRecord
+from autoscaler.observers.metrics import PoolKey, PoolQuery
+from autoscaler.observers.workload import ScaleTarget, Workload, WorkloadUnavailable
+from policies.observation import MetricsObservation, ObservationUnavailable
+from policies.reasons import Reason
+
+AnswerT = TypeVar("AnswerT")
+
+
+class FakeWorkloads:
+    """Shows the workloads it was given."""
+
+    def __init__(self, workloads: Mapping[PoolKey, Workload | WorkloadUnavailable | Exception]) -> None:
+        self.workloads = dict(workloads)
+
+    def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
+        return answer(self.workloads[scaler.key])
+
+
+class FakeMetrics:
+    """Answers with the observations it was given and keeps what it was asked."""
+
+    def __init__(self, observations: Mapping[PoolKey, MetricsObservation | ObservationUnavailable] | Exception) -> None:
+        self.observations = observations
+        self.asked: list[tuple[PoolQuery, ...]] = []
+
+    def observe_metrics(
+        self, pools: Sequence[PoolQuery], now_seconds: float
+    ) -> Mapping[PoolKey, MetricsObservation | ObservationUnavailable]:
+        self.asked.append(tuple(pools))
+        observations = answer(self.observations)
+        return {pool.key: observations[pool.key] for pool in pools if pool.key in observations}
+
+
+class FakeActuator:
+    """Keeps the writes it was asked for; answers with `result` where one is set."""
+
+    def __init__(self, result: Actuated | ActuationFailed | Exception | None = None) -> None:
+        self.result = result or Actuated(Reason.SUCCEEDED_RESCALE, "written")
+        self.writes: list[tuple[str, int, int]] = []
+
+    def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
+        self.writes.append((target.name, from_replicas, to_replicas))
+        return answer(self.result)
+
+
+class FakeReporter:
+    """Keeps the reports of every tick."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.ticks: list[tuple[PoolReport, ...]] = []
+
+    def report(self, reports: Sequence[PoolReport]) -> None:
+        self.ticks.append(tuple(reports))
+        if self.failure is not None:
+            raise self.failure
+
+
+class FakeSource:
+    """The scalers it was given."""
+
+    def __init__(self, *scalers: InferenceScaler | InvalidInferenceScaler) -> None:
+        self.given: tuple[InferenceScaler | InvalidInferenceScaler, ...] | Exception = scalers
+
+    def scalers(self) -> Sequence[InferenceScaler | InvalidInferenceScaler]:
+        return answer(self.given)
+
+
+class FakeEventSink:
+    """Keeps the Events."""
+
+    def __init__(self) -> None:
+        self.sent: list[PoolEvent] = []
+
+    def send(self, event: PoolEvent) -> None:
+        self.sent.append(event)
+
+
+class FakeStatusSink:
+    """Keeps the statuses in the order in which they were written."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, str, InferenceScalerStatus]] = []
+
+    def write(self, namespace: str, name: str, status: InferenceScalerStatus) -> None:
+        self.written.append((namespace, name, status))
+
+
+class FakeDecisionLog:
+    """Keeps the records."""
+
+    def __init__(self) -> None:
+        self.records: list[DecisionRecord] = []
+
+    def write(self, record: DecisionRecord) -> None:
+        self.records.append(record)
+
+
+def answer(given: AnswerT | Exception) -> AnswerT:
+    """What was given, or raises it."""
+    if isinstance(given, Exception):
+        raise given
+    return given
