@@ -5,21 +5,25 @@ The format is stable: `schemaVersion` grows when a field changes its meaning or 
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TextIO
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
 from policies.reasons import Reason
+
+logger = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 1
 MAXIMUM_FILE_BYTES = 64 * 1024 * 1024
@@ -53,6 +57,17 @@ class DecisionRecord(BaseModel):
         """The record as one line of JSON, without the line's end."""
         return self.model_dump_json(by_alias=True)
 
+    def decision_document(self) -> dict[str, Any]:
+        """The decision as it stands in the line, for comparing: there a path can be named, and NaN equals itself."""
+        document: dict[str, Any] = json.loads(self.model_dump_json(by_alias=True, include={"decision"}))
+        return document
+
+
+class _Version(BaseModel):
+    """Read first: what else a newer record holds may be unknown here."""
+
+    schema_version: int = Field(alias="schemaVersion", ge=1)
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRecord:
@@ -60,6 +75,7 @@ class UnreadableRecord:
 
     line_number: int
     problem: str
+    is_cut_short: bool  # a last line without its end: the writer was stopped, or is just writing it
 
 
 def record_decision(
@@ -80,42 +96,51 @@ def record_decision(
 def read_record(line: str) -> DecisionRecord | str:
     """A record from one line of JSON, or a sentence that says what is wrong with the line."""
     try:
-        record = DecisionRecord.model_validate_json(line)
+        version = _Version.model_validate_json(line).schema_version
+        if version > SCHEMA_VERSION:
+            return f"schemaVersion {version} is newer than this program's {SCHEMA_VERSION}"
+        return DecisionRecord.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the line"
-        return f"{place}: {first['msg']}"
-    if record.schema_version > SCHEMA_VERSION:
-        return f"schemaVersion {record.schema_version} is newer than this program's {SCHEMA_VERSION}"
-    return record
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return f"{place}: {first['msg']}" if place else first["msg"]
 
 
 def read_log(path: Path) -> Iterator[DecisionRecord | UnreadableRecord]:
-    """The records of a log file in order. A half-written last line comes out as unreadable. Raises OSError."""
-    with path.open(encoding="utf-8", errors="replace") as lines:
+    """The records of a log file in order, and what else stands between them. Raises OSError."""
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         for line_number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             record = read_record(line)
-            yield record if isinstance(record, DecisionRecord) else UnreadableRecord(line_number, record)
+            if isinstance(record, DecisionRecord):
+                yield record
+            else:
+                yield UnreadableRecord(line_number, record, is_cut_short=not line.endswith("\n"))
 
 
 def differences(record: DecisionRecord) -> tuple[str, ...]:
     """Decides the record's input again; one sentence for each part of the decision that comes out otherwise."""
-    again = decide(record.input)
-    found = []
-    for field in ("desired_replicas", "reason", "binding", "recommendations", "steps", "message", "next_history"):
-        recorded, recomputed = getattr(record.decision, field), getattr(again, field)
-        if recorded != recomputed:
-            found.append(f"{field}: recorded {recorded!r}, decided again {recomputed!r}")
-    return tuple(found)
+    again = record.model_copy(update={"decision": decide(record.input)})
+    return tuple(_differences("", record.decision_document(), again.decision_document()))
+
+
+def _differences(path: str, recorded: Any, again: Any) -> Iterator[str]:
+    if isinstance(recorded, dict) and isinstance(again, dict):
+        for name in recorded | again:
+            yield from _differences(f"{path}.{name}".lstrip("."), recorded.get(name), again.get(name))
+    elif isinstance(recorded, list) and isinstance(again, list) and len(recorded) == len(again):
+        for index, (before, after) in enumerate(zip(recorded, again, strict=True)):
+            yield from _differences(f"{path}[{index}]", before, after)
+    elif recorded != again:
+        yield f"{path}: recorded {json.dumps(recorded)}, decided again {json.dumps(again)}"
 
 
 class DecisionLog(Protocol):
     """Where records go."""
 
     def write(self, record: DecisionRecord) -> None:
-        """Appends one record; never raises for a full disk (the loop must go on), but logs it once a tick."""
+        """Appends one record. Never raises for a full disk: the loop must go on."""
         ...
 
 
@@ -126,19 +151,58 @@ class NoDecisionLog:
         """Does nothing."""
 
 
+class _Raising(logging.Handler):
+    """A handler whose failures are its caller's."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        raise
+
+
+class _File(_Raising, RotatingFileHandler):
+    pass
+
+
+class _Stream(_Raising, logging.StreamHandler[TextIO]):
+    pass
+
+
 class JsonLinesLog:
     """Records as JSON lines, to a file that is rotated at 64 MiB (four old ones are kept) or to stdout."""
 
     def __init__(self, path: Path | None) -> None:
-        self._logger = logging.Logger("tokenscaler.decisions")
-        handler: logging.Handler
+        """Opens the file, or makes it. Raises OSError where that cannot be done."""
+        self._handler: _File | _Stream
         if path is None:
-            handler = logging.StreamHandler(sys.stdout)
+            self._handler = _Stream(sys.stdout)
         else:
-            handler = RotatingFileHandler(path, maxBytes=MAXIMUM_FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        self._logger.addHandler(handler)
+            self._handler = _File(path, maxBytes=MAXIMUM_FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+            _end_half_written_line(path)
+        self._is_failing = False
 
     def write(self, record: DecisionRecord) -> None:
-        """Appends one record. A failed write is reported on stderr by the logging module and does not raise."""
-        self._logger.info(record.to_json_line())
+        """Appends one record. Where that fails (disk full, pipe closed) it is logged once until it succeeds again."""
+        try:
+            self._handler.handle(logging.makeLogRecord({"msg": record.to_json_line()}))
+        except OSError as error:
+            if not self._is_failing:
+                logger.warning("decision log not written", extra={"problem": str(error)})
+            self._is_failing = True
+            return
+        if self._is_failing:
+            logger.info("decision log is written again")
+        self._is_failing = False
+
+    def close(self) -> None:
+        """Closes the file; stdout stays open."""
+        self._handler.close()
+
+
+def _end_half_written_line(path: Path) -> None:
+    """A crash may have left half a line behind: the next record must not be written on to it."""
+    if not path.is_file():
+        return  # a pipe or a terminal
+    with path.open("rb+") as file:
+        if file.seek(0, os.SEEK_END) > 0:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")

@@ -49,7 +49,8 @@ def _seen(record: DecisionRecord) -> RenderableType:
     for column in ("signal", "total", "max", "fresh", "held", "unknown", "oldest"):
         table.add_column(column, justify="left" if column == "signal" else "right")
     for name, signal in metrics.signals.items():
-        table.add_row(
+        _add_row(
+            table,
             name.value,
             f"{signal.total:.6g}",
             f"{signal.maximum:.6g}",
@@ -60,10 +61,11 @@ def _seen(record: DecisionRecord) -> RenderableType:
         )
     for query, reading in metrics.queries.items():
         if isinstance(reading, QueryValue):
-            table.add_row(query, f"{reading.value:.6g}", "", "", "", "", f"{reading.age_seconds:.0f} s")
+            _add_row(table, query, f"{reading.value:.6g}", "", "", "", "", f"{reading.age_seconds:.0f} s")
         else:
-            table.add_row(query, f"unknown: {reading.why}", "", "", "", "", "")
-    return table
+            _add_row(table, query, f"unknown: {reading.why}")
+    warnings = (Text(f"warning: {warning}", style="yellow") for warning in metrics.warnings)
+    return Group(table, *warnings)
 
 
 def _votes(record: DecisionRecord) -> RenderableType:
@@ -75,9 +77,8 @@ def _votes(record: DecisionRecord) -> RenderableType:
     for vote in record.decision.recommendations:
         is_binding = vote.recommender == record.decision.binding
         count = "no opinion" if vote.replicas is None else f"{vote.replicas:.2f}"
-        table.add_row(
-            "*" if is_binding else "", vote.recommender, count, vote.message, style="bold" if is_binding else ""
-        )
+        mark, style = ("*", "bold") if is_binding else ("", "")
+        _add_row(table, mark, vote.recommender, count, vote.message, style=style)
     return table
 
 
@@ -87,8 +88,13 @@ def _steps(record: DecisionRecord) -> RenderableType:
         table.add_column(column, justify="right" if column in {"before", "after"} else "left")
     for step in record.decision.steps:
         style = "" if step.before == step.after else "bold"
-        table.add_row(step.name, str(step.before), str(step.after), step.reason.value, step.message, style=style)
+        _add_row(table, step.name, str(step.before), str(step.after), step.reason.value, step.message, style=style)
     return table
+
+
+def _add_row(table: Table, *cells: str, style: str = "") -> None:
+    # As texts: rich would take the [5m] or [/x] of a PromQL in a message for markup of its own.
+    table.add_row(*(Text(cell) for cell in cells), style=style)
 
 
 def _proof(record: DecisionRecord) -> RenderableType:
