@@ -42,7 +42,9 @@ def refuse(message: str) -> NoReturn:
 
 def _console() -> Console:
     # A pipe has no width of its own; 200 columns keep a line a line for grep.
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    # No markup: what is printed holds PromQL, whose [5m] is no style.
+    width = None if sys.stdout.isatty() else 200
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 @app.command()
@@ -81,7 +83,7 @@ def run(
     Example: tokenscaler run --prometheus-url http://prometheus.monitoring:9090 --dry-run
     """
     from autoscaler.process_log import configure_process_log
-    from autoscaler.settings import ControllerSettings, LeaseSettings, read_prometheus_settings
+    from autoscaler.settings import ControllerSettings, LeaseSettings, one_line, read_prometheus_settings
     from autoscaler.wiring import StartFailed, run_controller
 
     if log_level not in {"debug", "info", "warning", "error"}:
@@ -105,7 +107,7 @@ def run(
             writes_decisions_to_stdout=decisions == "-",
         )
     except (ValueError, OSError) as error:
-        refuse(str(error))
+        refuse(one_line(error))
     result = run_controller(settings)
     if isinstance(result, StartFailed):
         refuse(result.message)

@@ -55,7 +55,9 @@ class HttpServer:
     def __init__(self, app: FastAPI, host: str, port: int) -> None:
         """Binds the address. Raises OSError when it is taken. Port 0 takes a free one."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.create_server((host, port), family=family, backlog=128)
+        # :: means every address, of both families.
+        takes_both = host == "::" and socket.has_dualstack_ipv6()
+        self._socket = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=takes_both)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2, loop="uvloop"

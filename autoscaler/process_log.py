@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import traceback
@@ -25,18 +26,28 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
+        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS | line.keys()}
         if record.exc_info:
             line["traceback"] = "".join(traceback.format_exception(*record.exc_info))
+        return _to_json(line)
+
+
+def _to_json(line: dict[str, Any]) -> str:
+    try:
         return orjson.dumps(line, default=str).decode()
+    except TypeError:
+        # What orjson refuses (a path that is no UTF-8, a number beyond 64 bits) must not cost the line.
+        return json.dumps({name: str(value) for name, value in line.items()})
 
 
 def configure_process_log(level: str) -> None:
-    """Sends all logs to stderr as JSON lines; libraries that log each request are kept at warnings."""
+    """Sends all logs from `level` on to stderr as JSON lines; libraries that log each request are kept at warnings."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for chatty in ("apscheduler", "urllib3", "kubernetes", "uvicorn", "asyncio"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    for chatty in ("urllib3", "kubernetes", "uvicorn", "asyncio"):
+        logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+    # The loop logs what its scheduler's events say; the scheduler would log each of them once more.
+    logging.getLogger("apscheduler").setLevel(logging.CRITICAL)

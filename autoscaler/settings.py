@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
 
@@ -27,6 +27,13 @@ class PrometheusFile(BaseModel):
 
     client: dict[str, object] = Field(default={}, description="Fields of PrometheusSettings, except the URL.")
     queries: QuerySettings = QuerySettings()
+
+    @field_validator("client")
+    @classmethod
+    def _has_no_address(cls, client: dict[str, object]) -> dict[str, object]:
+        if "url" in client:
+            raise ValueError("url does not belong here: the address is given by --prometheus-url")
+        return client
 
 
 class ControllerSettings(BaseModel):
@@ -58,4 +65,16 @@ def read_prometheus_settings(url: str, path: Path | None) -> tuple[PrometheusSet
         file = PrometheusFile.model_validate(document)
         return PrometheusSettings.model_validate({"url": url, **file.client}), file.queries
     except (yaml.YAMLError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{path}: {one_line(error)}") from error
+
+
+def one_line(error: Exception) -> str:
+    """What is wrong, in one line; a value is never shown, as it may be a secret in the wrong place."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}: not YAML: {error.problem}"
+    if not isinstance(error, ValidationError):
+        return " ".join(str(error).split())
+    return "; ".join(
+        ": ".join((*filter(None, [".".join(map(str, each["loc"]))]), each["msg"].removeprefix("Value error, ")))
+        for each in error.errors(include_url=False, include_input=False)
+    )

@@ -85,7 +85,7 @@ class Telemetry:
         )
         self.ticks = Counter(
             "tokenscaler_ticks",
-            "Ticks by outcome (done, standby, failed, missed).",
+            "Ticks by outcome (done, standby, unsynced, failed, missed).",
             ["outcome"],
             registry=self.registry,
         )
