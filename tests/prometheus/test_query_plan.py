@@ -435,5 +435,21 @@ def test_a_prometheus_that_hangs_or_dies_is_unavailable_in_bounded_time_and_come
         assert unavailable().reason is Reason.PROMETHEUS_UNREACHABLE
     finally:
         site.server.start()
-    site.server.wait_for("vllm:num_requests_running{namespace='plain'}", series=3)
     site.observe_until([pool], lambda found: found.coverage == 1.0)
+
+
+def test_after_an_outage_no_rate_is_known_before_it_is_true_again(site: Site) -> None:
+    pool = site.town.query("plain")
+    site.observe_until([pool], is_settled, timeout_seconds=40)
+    site.server.kill()
+    time.sleep(QUERIES.rate_window_seconds + 2)
+    site.server.start()
+    seen = []
+
+    def is_whole_again(found: MetricsObservation) -> bool:
+        seen.append(known(found, Signal.PROMPT_TOKENS))
+        return found.coverage == 1.0 and known(found, Signal.PROMPT_TOKENS)[1] == 3
+
+    site.observe_until([pool], is_whole_again)
+    assert any(count == 0 for _, count in seen), "rates were unknown in between"
+    assert all(rate >= 0.75 * 200 * count for rate, count in seen), seen
