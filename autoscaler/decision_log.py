@@ -42,7 +42,12 @@ class DecisionRecord(BaseModel):
     """One decision with its whole input and what came of it."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, ser_json_inf_nan="strings"
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        ser_json_inf_nan="strings",  # so that a number that should never be there is seen
     )
 
     schema_version: int = SCHEMA_VERSION

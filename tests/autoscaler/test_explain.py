@@ -1,0 +1,275 @@
+"""What `tokenscaler explain` prints, and with which exit code it ends."""
+
+from __future__ import annotations
+
+import http.server
+import io
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from autoscaler.controller.latest_records import LatestRecords
+from autoscaler.decision_log import DecisionRecord, NoDecisionLog
+from autoscaler.explain import print_record
+from autoscaler.explain_command import explain_log, explain_target
+from autoscaler.http_server import HttpServer, create_app
+from autoscaler.telemetry import Telemetry
+from policies.observation import QueryUnknown
+from tests.builders import a_blackout, an_observation
+from tests.pool_builders import a_decision_report, a_record, a_scaler
+from tests.servers.ports import free_port
+
+CUSTOM = {"custom": [{"name": "sessions", "query": "sum(rate(x[5m]))", "perReplica": 20}]}
+
+
+def a_console() -> Console:
+    return Console(file=io.StringIO(), width=200)
+
+
+def printed(record: DecisionRecord) -> str:
+    console = a_console()
+    print_record(record, console)
+    assert isinstance(console.file, io.StringIO)
+    return " ".join(console.file.getvalue().split())
+
+
+def tampered(record: DecisionRecord) -> DecisionRecord:
+    return record.model_copy(update={"decision": replace(record.decision, desired_replicas=80)})
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        pytest.param(a_record(), "inference/llama 2030-03-17T17:46:40.000Z 4 -> 8 WaitingRequests (Scale)", id="head"),
+        pytest.param(a_record(), "8: waiting requests (80 at 10 a replica) need 8", id="the sentence"),
+        pytest.param(
+            a_record(), "replicas: 4 asked for, 4 ready, 0 starting, 0 stuck, 0 terminating", id="the replicas"
+        ),
+        pytest.param(a_record(), "waitingRequests 80 20 4 0 0 5 s", id="a signal"),
+        pytest.param(a_record(), "* waitingRequests 8.00", id="the binding vote is marked"),
+        pytest.param(a_record(), "tolerance 8 8 NotLimited", id="each limit"),
+        pytest.param(
+            a_record(), "write: SucceededRescale: Deployment inference/llama: 4 -> 8", id="what came of the write"
+        ),
+        pytest.param(a_record(), "decided again from this record: the same", id="the proof"),
+        pytest.param(
+            tampered(a_record()), "decision.desiredReplicas: recorded 80, decided again 8", id="a proof that fails"
+        ),
+        pytest.param(
+            a_record(a_decision_report(metrics=a_blackout("no [route] to [/host]"))),
+            "metrics: PrometheusUnreachable: no [route] to [/host]",
+            id="a blackout",
+        ),
+        pytest.param(
+            a_record(
+                a_decision_report(
+                    scaler=a_scaler(signals=CUSTOM),
+                    metrics=an_observation(queries={"custom/sessions": QueryUnknown("bad [/x] in [foo] x[5m] :key:")}),
+                )
+            ),
+            "bad [/x] in [foo] x[5m] :key:",
+            id="brackets of PromQL are no markup",
+        ),
+        pytest.param(
+            a_record(a_decision_report(metrics=an_observation(warnings=("kv_cache was renamed",)))),
+            "warning: kv_cache was renamed",
+            id="warnings of the metrics",
+        ),
+    ],
+)
+def test_a_record_is_printed_in_words(record: DecisionRecord, expected: str) -> None:
+    assert expected in printed(record)
+
+
+@pytest.fixture
+def log_path(tmp_path: Path) -> Path:
+    return tmp_path / "decisions.jsonl"
+
+
+def a_line(*, name: str = "llama", is_tampered: bool = False) -> str:
+    record = a_record(a_decision_report(scaler=a_scaler(name), waiting=80.0))
+    return (tampered(record) if is_tampered else record).to_json_line() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "target", "code", "said"),
+    [
+        pytest.param(
+            [a_line(), a_line()],
+            None,
+            0,
+            "2 decisions decided again, 0 came out otherwise, 0 lines unreadable",
+            id="a log that is right",
+        ),
+        pytest.param(
+            [a_line(is_tampered=True), a_line()],
+            None,
+            1,
+            "inference/llama at 2030-03-17T17:46:40.000Z: decision.desiredReplicas: recorded 80, decided again 8",
+            id="a record that was tampered with",
+        ),
+        pytest.param(
+            [a_line(name="other", is_tampered=True), a_line()],
+            "inference/llama",
+            0,
+            "1 decisions decided again, 0 came out otherwise",
+            id="only the pool that was asked for is decided again",
+        ),
+        pytest.param(
+            [a_line(), "nonsense\n", a_line()],
+            None,
+            1,
+            ":2: no decision record: Invalid JSON",
+            id="a line that is no record",
+        ),
+        pytest.param(
+            [a_line(), a_line()[:200]],
+            None,
+            0,
+            ":2: the last line is cut short and left out",
+            id="a last line that was cut short is named and forgiven",
+        ),
+        pytest.param(
+            [a_line(), a_line()[:200] + "\n", a_line()],
+            None,
+            1,
+            ":2: no decision record: Invalid JSON: EOF",
+            id="a line that was cut short in the middle is not forgiven",
+        ),
+        pytest.param(
+            [a_line(), '{"schemaVersion": 7}\n'],
+            None,
+            1,
+            ":2: no decision record: schemaVersion 7 is newer than this program's 1",
+            id="a record of a newer program",
+        ),
+        pytest.param([], None, 1, "no decision record in ", id="an empty log"),
+        pytest.param([a_line()], "inference/other", 1, "no decision record of inference/other in ", id="no such pool"),
+    ],
+)
+def test_a_log_is_decided_again(
+    log_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    lines: list[str],
+    target: str | None,
+    code: int,
+    said: str,
+) -> None:
+    log_path.write_text("".join(lines))
+    assert explain_log(log_path, target, False, a_console()) == code
+    output = capsys.readouterr()
+    assert said in output.out + output.err
+
+
+def test_a_log_that_is_not_there_is_wrong_usage(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain_log(log_path, None, False, a_console()) == 2
+    assert capsys.readouterr().err == f"tokenscaler: cannot read the log {log_path}: No such file or directory\n"
+
+
+def test_as_json_the_newest_record_is_all_that_stands_on_stdout(
+    log_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_path.write_text(a_line(name="one") + a_line(name="two"))
+    assert explain_log(log_path, None, True, a_console()) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "two"
+
+
+@pytest.fixture
+def controller() -> Iterator[str]:
+    records = LatestRecords(NoDecisionLog())
+    records.report([a_decision_report(waiting=80.0)])
+    server = HttpServer(create_app(Telemetry(), records, lambda: True, lambda: None), "127.0.0.1", 0)
+    server.start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.stop()
+
+
+def test_a_running_controller_explains_its_newest_decision(controller: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain_target("inference/llama", controller + "/", None, None, True, a_console()) == 0
+    assert json.loads(capsys.readouterr().out)["decision"]["desiredReplicas"] == 8
+
+
+def _no_controller(_: str) -> str:
+    return f"http://127.0.0.1:{free_port()}"
+
+
+@pytest.mark.parametrize(
+    ("target", "url", "code", "said"),
+    [
+        pytest.param("llama", str, 2, "llama: NAMESPACE/NAME is wanted", id="no namespace"),
+        pytest.param("a/b/c", str, 2, "a/b/c: NAMESPACE/NAME is wanted", id="too much of a name"),
+        pytest.param("/llama", str, 2, "/llama: NAMESPACE/NAME is wanted", id="an empty namespace"),
+        pytest.param(
+            "inference/llama",
+            lambda url: url.removeprefix("http://"),
+            2,
+            "an http:// or https:// address is wanted",
+            id="an address without http",
+        ),
+        pytest.param(
+            "inference/other", str, 1, '404 {"problem":"no decision for inference/other yet', id="an unknown pool"
+        ),
+        pytest.param("inference/a b?c", str, 1, "/decisions/inference/a%20b%3Fc: 404", id="a name that needs quoting"),
+        pytest.param(
+            "inference/llama", _no_controller, 1, "is the controller there, or is a port-forward missing?", id="nobody"
+        ),
+    ],
+)
+def test_what_cannot_be_explained_is_said_in_one_line(
+    controller: str,
+    capsys: pytest.CaptureFixture[str],
+    target: str,
+    url: Callable[[str], str],
+    code: int,
+    said: str,
+) -> None:
+    assert explain_target(target, url(controller), None, None, False, a_console()) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.startswith("tokenscaler: ")
+    assert error.count("\n") == 1
+
+
+class _Elsewhere(http.server.BaseHTTPRequestHandler):
+    """Some other program on the port: one that speaks no HTTP, or a page that is no record."""
+
+    def do_GET(self) -> None:
+        if self.path.endswith("ssh"):
+            self.wfile.write(b"SSH-2.0-server\r\n")
+            return
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<html>")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        pytest.param("ssh", "SSH-2.0-server", id="a program that speaks no HTTP"),
+        pytest.param(
+            "page", "the record of inference/page cannot be read: Invalid JSON", id="a page of something else"
+        ),
+    ],
+)
+def test_an_answer_of_another_program_is_said_to_be_none(
+    capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    server = http.server.HTTPServer(("127.0.0.1", 0), _Elsewhere)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        assert explain_target(f"inference/{name}", url, None, None, False, a_console()) == 1
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert said in capsys.readouterr().err
