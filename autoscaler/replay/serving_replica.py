@@ -82,12 +82,14 @@ class ServingReplica:
         "_waiting",
         "counters",
         "now_seconds",
+        "requests_in_flight",
     )
 
     def __init__(self, profile: ReplicaProfile, now_seconds: float) -> None:
         self._profile = profile
         self.now_seconds = now_seconds
         self.counters = ServingCounters()
+        self.requests_in_flight = 0  # running or waiting here
         self._step = 0
         self._order = 0
         self._waiting: deque[Request] = deque()
@@ -99,11 +101,6 @@ class ServingReplica:
         self._running = 0  # prefilling and decoding
         self._reserved_tokens = 0.0
         self._holds_admission = False  # after a preemption, until the next finish
-
-    @property
-    def requests_in_flight(self) -> int:
-        """Requests that are running or waiting here."""
-        return self._running + len(self._waiting)
 
     @property
     def kv_cache_used_tokens(self) -> float:
@@ -118,6 +115,7 @@ class ServingReplica:
     def add(self, request: Request) -> None:
         """Puts a request at the end of the queue. It must be one that this replica can ever hold."""
         self._waiting.append(request)
+        self.requests_in_flight += 1
 
     def snapshot(self) -> ServingSnapshot:
         """What its metrics page shows at `now_seconds`."""
@@ -202,7 +200,7 @@ class ServingReplica:
         step_seconds = (
             profile.step_overhead_seconds
             + profile.seconds_per_sequence * (sequences + decoding)
-            + self._matrix_seconds(chunk_tokens, decoding)
+            + profile.matrix_seconds(chunk_tokens, decoding)
             + profile.seconds_per_context_token * (self._context_tokens + decoding)
             + profile.seconds_per_attended_pair * attended_pairs
         )
@@ -215,15 +213,6 @@ class ServingReplica:
             self.counters.inter_token_latency.observe(step_seconds, decoding)
         for _ in range(complete):
             self._give_first_token(self._prefilling.popleft(), finished)
-
-    def _matrix_seconds(self, prefill_tokens: int, decoding: int) -> float:
-        profile = self._profile
-        weights = profile.weight_read_seconds
-        if profile.expert_read_seconds:
-            unread = (1.0 - profile.active_expert_share) ** (prefill_tokens + decoding)
-            weights += profile.expert_read_seconds * (1.0 - unread)
-        computing = profile.seconds_per_prefill_token * prefill_tokens + profile.seconds_per_decode_token * decoding
-        return math.sqrt(weights * weights + computing * computing)
 
     def _give_first_token(self, request: Request, finished: list[Request]) -> None:
         """The prompt is complete: its last step gives a token (the next one, where it had been preempted)."""
@@ -249,22 +238,16 @@ class ServingReplica:
         """A run of steps without prompts in one jump: to the next finish, `until_seconds`, or a full cache."""
         profile = self._profile
         decoding = len(self._decoding)
+        context = self._context_tokens
         growth = profile.seconds_per_context_token * decoding
-        first = (
-            profile.step_overhead_seconds
-            + profile.seconds_per_sequence * decoding
-            + self._matrix_seconds(0, decoding)
-            + profile.seconds_per_context_token * self._context_tokens
-            + growth
-        )
+        first = profile.decode_step_seconds[decoding] + profile.seconds_per_context_token * context + growth
         steps = self._decoding[0].finish_step - self._step
-        in_use = self._prompt_kv_tokens + self._context_tokens + decoding * profile.block_tokens / 2
-        steps_until_full = (profile.kv_capacity_tokens - in_use) / decoding
-        if steps_until_full < steps:
-            if steps_until_full < 1:
+        free = profile.kv_capacity_tokens - self._prompt_kv_tokens - context - decoding * profile.block_tokens / 2
+        if free < steps * decoding:
+            if free < decoding:
                 self._preempt_newest()
                 return
-            steps = int(steps_until_full)
+            steps = int(free / decoding)
         left = until_seconds - self.now_seconds
         if steps * first > left:
             steps = min(steps, max(1, _steps_that_begin_within(left, first, growth)))
@@ -305,6 +288,7 @@ class ServingReplica:
     def _finish(self, request: Request, finished: list[Request]) -> None:
         request.finished_at = self.now_seconds
         self._running -= 1
+        self.requests_in_flight -= 1
         self._holds_admission = False
         if self._profile.reserves_whole_answer:
             self._reserved_tokens -= request.input_tokens + request.output_tokens + self._profile.block_tokens / 2

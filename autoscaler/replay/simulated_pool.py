@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import numpy as np
 
@@ -41,17 +43,22 @@ class PoolSetup:
         return (self.namespace, self.name)
 
 
-class _Pod:
-    """One replica from its creation to its end. `serving` is None until it is ready."""
+@dataclass(slots=True)
+class _StartingPod:
+    name: str
+    ready_at: float
 
-    __slots__ = ("ends_at", "name", "next_scrape_at", "ready_at", "serving")
 
-    def __init__(self, name: str, ready_at: float) -> None:
-        self.name = name
-        self.ready_at = ready_at
-        self.serving: ServingReplica | None = None
-        self.next_scrape_at = ready_at
-        self.ends_at = float("inf")
+@dataclass(slots=True)
+class _ServingPod:
+    name: str
+    ready_at: float
+    serving: ServingReplica
+    next_scrape_at: float
+    ends_at: float = math.inf  # the end of its grace, once it drains
+
+
+_LOAD = attrgetter("serving.requests_in_flight")
 
 
 class SimulatedPool:
@@ -76,9 +83,9 @@ class SimulatedPool:
         self._next_request = next(requests, None)
         self._generator = generator
         self._gateway: deque[Request] = deque()
-        self._starting: list[_Pod] = []
-        self._ready: list[_Pod] = []
-        self._draining: list[_Pod] = []
+        self._starting: list[_StartingPod] = []
+        self._ready: list[_ServingPod] = []
+        self._draining: list[_ServingPod] = []
         self._created = 0
         self._turn = 0
         self._next_beat = started_at_seconds
@@ -113,7 +120,7 @@ class SimulatedPool:
     def requests_in_flight(self) -> int:
         """Requests that arrived and have neither finished nor failed, the gateway's included."""
         pods = (*self._ready, *self._draining)
-        return len(self._gateway) + sum(pod.serving.requests_in_flight for pod in pods if pod.serving)
+        return len(self._gateway) + sum(pod.serving.requests_in_flight for pod in pods)
 
     def scale(self, replicas: int) -> None:
         """Asks for so many replicas: new ones start; surplus ones go, first those that start, then the youngest."""
@@ -144,9 +151,9 @@ class SimulatedPool:
         self._route_until(until_seconds)
         self.now_seconds = until_seconds
 
-    def _create_pod(self, ready_at: float) -> _Pod:
+    def _create_pod(self, ready_at: float) -> _StartingPod:
         self._created += 1
-        return _Pod(f"{self.setup.target_name}-{self._created:05d}", ready_at)
+        return _StartingPod(f"{self.setup.target_name}-{self._created:05d}", ready_at)
 
     def _route_until(self, until_seconds: float) -> None:
         overhead = self.setup.profile.request_overhead_seconds
@@ -167,33 +174,22 @@ class SimulatedPool:
 
     def _least_loaded(self) -> ServingReplica:
         """The ready replica with the fewest requests; the search begins elsewhere each time, which shares out ties."""
-        ready = self._ready
-        self._turn = (self._turn + 1) % len(ready)
-        best: ServingReplica | None = None
-        fewest = 0
-        for place in range(self._turn - len(ready), self._turn):
-            serving = ready[place].serving
-            if serving is None:
-                raise AssertionError("a ready pod serves")
-            in_flight = serving.requests_in_flight
-            if best is None or in_flight < fewest:
-                best, fewest = serving, in_flight
-        if best is None:
-            raise AssertionError("requests are handed over only where a replica is ready")
-        return best
+        self._turn = (self._turn + 1) % len(self._ready)
+        return min(self._ready[self._turn :] + self._ready[: self._turn], key=_LOAD).serving
 
     def _beat(self, now_seconds: float) -> None:
         self.replica_seconds += BEAT_SECONDS * (len(self._starting) + len(self._ready) + len(self._draining))
         if self._starting:
             self._make_ready(now_seconds)
-        for pod in (*self._ready, *self._draining):
-            if pod.serving is not None:
-                finished = pod.serving.advance(now_seconds)
-                if finished:
-                    self.outcomes.add_finished(finished)
+        pods = (*self._ready, *self._draining)
+        for pod in pods:
+            finished = pod.serving.advance(now_seconds)
+            if finished:
+                self.outcomes.add_finished(finished)
+            if pod.next_scrape_at <= now_seconds:
+                self._scrape(pod, now_seconds)
         if self._draining:
             self._end_drained(now_seconds)
-        self._scrape((*self._ready, *self._draining), now_seconds)
 
     def _make_ready(self, now_seconds: float) -> None:
         ready = [pod for pod in self._starting if pod.ready_at <= now_seconds]
@@ -201,28 +197,25 @@ class SimulatedPool:
             return
         self._starting = [pod for pod in self._starting if pod.ready_at > now_seconds]
         for pod in ready:
-            pod.ready_at = now_seconds
-            pod.serving = ServingReplica(self.setup.profile, now_seconds)
+            serving = ServingReplica(self.setup.profile, now_seconds)
             # Each target is scraped at a moment of its own within the interval, as Prometheus does.
-            pod.next_scrape_at = now_seconds + self._generator.uniform(0.0, self.setup.scrape.interval_seconds)
-            self._ready.append(pod)
+            first_scrape = now_seconds + self._generator.uniform(0.0, self.setup.scrape.interval_seconds)
+            self._ready.append(_ServingPod(pod.name, now_seconds, serving, first_scrape))
         while self._gateway:
             self._hand_over(self._gateway.popleft(), now_seconds)
 
     def _end_drained(self, now_seconds: float) -> None:
         remaining = []
         for pod in self._draining:
-            in_flight = pod.serving.requests_in_flight if pod.serving else 0
+            in_flight = pod.serving.requests_in_flight
             if in_flight and now_seconds < pod.ends_at:
                 remaining.append(pod)
             else:
                 self.outcomes.dropped += in_flight
         self._draining = remaining
 
-    def _scrape(self, pods: Sequence[_Pod], now_seconds: float) -> None:
-        for pod in pods:
-            if pod.next_scrape_at <= now_seconds and pod.serving is not None:
-                self.pages.add(pod.name, ScrapedSample(now_seconds, pod.serving.snapshot()))
-                pod.next_scrape_at += self.setup.scrape.interval_seconds
-                self.outcomes.forget_old(now_seconds)
-                self.pages.forget_old(now_seconds)
+    def _scrape(self, pod: _ServingPod, now_seconds: float) -> None:
+        self.pages.add(pod.name, ScrapedSample(now_seconds, pod.serving.snapshot()))
+        pod.next_scrape_at += self.setup.scrape.interval_seconds
+        self.outcomes.forget_old(now_seconds)
+        self.pages.forget_old(now_seconds)
