@@ -70,9 +70,10 @@ class HttpServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Lets running answers finish for two seconds, then closes."""
+        """Lets running answers finish for two seconds, then closes. Also right where it was never started."""
         self._server.should_exit = True
-        self._thread.join(timeout=5.0)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=5.0)
         self._socket.close()
 
     def _serve(self) -> None:
