@@ -33,7 +33,7 @@ from tests.properties.pools import (
 
 INPUT = TypeAdapter(DecisionInput)
 DECISION = TypeAdapter(ScalingDecision)
-laws = settings(max_examples=300, deadline=None)
+laws = settings(max_examples=200, deadline=None)
 
 seen_loads = loads.map(lambda load: replace(load, is_seen=True, is_aged=False))
 
@@ -139,7 +139,7 @@ def test_no_vote_exceeds_the_ready_replicas_at_half_load(ready: int, share: floa
         assert vote.replicas <= ready
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(policies(), st.integers(1, 25), st.floats(0.0, 30.0))
 def test_constant_load_reaches_a_fixed_point_and_stays(policy: ScalingParameters, replicas: int, demand: float) -> None:
     """The load of `demand` replicas, shared evenly by those that are there, for some four hours of ticks."""
