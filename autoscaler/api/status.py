@@ -60,8 +60,12 @@ def status_document(status: InferenceScalerStatus | AcceleratorPoolStatus) -> di
 
 
 def read_status(document: Mapping[str, Any]) -> InferenceScalerStatus:
-    """A status document as a value; an empty one where it is missing or not of this form (an older version's)."""
+    """A status document as a value. What is missing, or not of this version's form, is left at its default."""
     try:
         return InferenceScalerStatus.model_validate(document)
-    except ValidationError:
-        return InferenceScalerStatus()
+    except ValidationError as error:
+        # After a roll-back a newer program's fields stand there; the memory in the others must not be lost with them.
+        foreign = {each["loc"][0] for each in error.errors(include_url=False)}
+        return InferenceScalerStatus.model_validate(
+            {name: value for name, value in document.items() if name not in foreign}
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.api.status import restore_history
 from policies.history import ScalingHistory, new_history
@@ -19,10 +21,10 @@ class HistoryStore:
         What a restored history does not cover, `decide` finds by its times: nothing is scaled down before a full
         window has been seen.
         """
-        kept = self._histories.get(scaler.key)
-        if kept is not None and kept[0] == scaler.uid:
-            return kept[1]
-        return restore_history(scaler.status) or new_history(now_seconds, spec_replicas)
+        uid, history = self._histories.get(scaler.key, ("", None))
+        if history is None or uid != scaler.uid:
+            history = restore_history(scaler.status)
+        return new_history(now_seconds, spec_replicas) if history is None else _not_after(history, now_seconds)
 
     def remember(self, scaler: InferenceScaler, history: ScalingHistory) -> None:
         """Keeps the pool's newest history."""
@@ -36,3 +38,29 @@ class HistoryStore:
         """Drops the pools that exist no longer."""
         for key in self._histories.keys() - keys:
             del self._histories[key]
+
+
+def _not_after(history: ScalingHistory, now_seconds: float) -> ScalingHistory:
+    """The history with what it calls the future as of now: a clock was set back, or one that ran ahead has saved it.
+
+    Left as they are, such times would hold the count up, and rescales back, for as long as the clocks differ.
+    """
+    if not history.recommendations or history.recommendations[-1].at_seconds <= now_seconds:
+        return history  # the newest is the last
+    return replace(
+        history,
+        complete_since_seconds=min(history.complete_since_seconds, now_seconds),
+        recommendations=tuple(
+            replace(each, at_seconds=min(each.at_seconds, now_seconds)) for each in history.recommendations
+        ),
+        scale_events=tuple(
+            replace(each, at_seconds=min(each.at_seconds, now_seconds)) for each in history.scale_events
+        ),
+        blind_since_seconds=_until(history.blind_since_seconds, now_seconds),
+        low_coverage_since_seconds=_until(history.low_coverage_since_seconds, now_seconds),
+        idle_since_seconds=_until(history.idle_since_seconds, now_seconds),
+    )
+
+
+def _until(moment: float | None, now_seconds: float) -> float | None:
+    return None if moment is None else min(moment, now_seconds)

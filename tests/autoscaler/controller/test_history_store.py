@@ -1,0 +1,98 @@
+"""What is remembered of a pool, and what is taken up again after a restart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autoscaler.api.status import save_history
+from autoscaler.controller.history_store import HistoryStore
+from policies.history import ScalingHistory, new_history
+from tests.builders import NOW, a_history
+from tests.pool_builders import a_scaler
+
+SAVED = a_history(recommended={100.0: 9, 15.0: 4}, rescaled={40.0: 2}, last_desired_replicas=9)
+
+
+def a_status(**changes: Any) -> dict[str, Any]:
+    return {"observedGeneration": 1, "history": save_history(SAVED), **changes}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param(a_status(), SAVED, id="a saved history is restored"),
+        pytest.param({}, new_history(NOW, 4), id="without a status it begins now, with the present count"),
+        pytest.param({"observedGeneration": 3}, new_history(NOW, 4), id="a status without a history is none"),
+        pytest.param(a_status(history="{"), new_history(NOW, 4), id="a history that is no JSON is none"),
+        pytest.param(a_status(history="{}"), new_history(NOW, 4), id="a history that lacks its fields is none"),
+        pytest.param(a_status(history=7), new_history(NOW, 4), id="a history that is no text is none"),
+        pytest.param(a_status(observedGeneration="x"), SAVED, id="another field that is wrong costs no history"),
+        pytest.param(a_status(future=1), SAVED, id="a field of a newer program costs no history"),
+        pytest.param(
+            a_status(conditions=[{"type": "Future", "status": "True", "reason": "x", "lastTransitionTime": "x"}]),
+            SAVED,
+            id="a condition of a newer program costs no history",
+        ),
+    ],
+)
+def test_a_pool_that_this_process_has_not_seen_is_restored(status: dict[str, Any], expected: ScalingHistory) -> None:
+    assert HistoryStore().recall(a_scaler(status=status), 4, NOW) == expected
+
+
+def test_what_this_process_remembers_counts_before_what_was_saved() -> None:
+    store, scaler = HistoryStore(), a_scaler(status=a_status())
+    newer = a_history(last_desired_replicas=7)
+    store.remember(scaler, newer)
+    assert store.recall(scaler, 4, NOW) == newer
+
+
+def test_a_scaler_that_was_made_anew_begins_anew() -> None:
+    store = HistoryStore()
+    store.remember(a_scaler(uid="old"), SAVED)
+    assert store.recall(a_scaler(uid="new"), 4, NOW) == new_history(NOW, 4)
+
+
+def test_after_forgetting_everything_what_was_saved_counts() -> None:
+    store, scaler = HistoryStore(), a_scaler(status=a_status())
+    store.remember(scaler, a_history(last_desired_replicas=7))
+    store.forget_all()
+    assert store.recall(scaler, 4, NOW) == SAVED
+
+
+def test_only_the_pools_that_are_still_there_are_retained() -> None:
+    store, one, two = HistoryStore(), a_scaler("one"), a_scaler("two")
+    store.remember(one, SAVED)
+    store.remember(two, SAVED)
+    store.retain(frozenset({two.key}))
+    assert store.recall(one, 4, NOW) == new_history(NOW, 4)
+    assert store.recall(two, 4, NOW) == SAVED
+
+
+def test_a_history_that_a_faster_clock_saved_does_not_reach_into_the_future() -> None:
+    ahead = a_history(recommended={-3600.0: 90}, rescaled={-3600.0: 8}, complete_for_seconds=-3600.0)
+    scaler = a_scaler(status=a_status(history=save_history(ahead)))
+    restored = HistoryStore().recall(scaler, 4, NOW)
+    assert restored == a_history(recommended={0.0: 90}, rescaled={0.0: 8}, complete_for_seconds=0.0)
+
+
+def test_a_clock_that_was_set_back_leaves_no_times_in_the_future() -> None:
+    store, scaler = HistoryStore(), a_scaler()
+    store.remember(
+        scaler,
+        a_history(
+            recommended={100.0: 9, 0.0: 4},
+            rescaled={100.0: 5},
+            blind_since_seconds=NOW - 40.0,
+            low_coverage_since_seconds=NOW,
+            idle_since_seconds=NOW - 1000.0,
+        ),
+    )
+    assert store.recall(scaler, 4, NOW - 60.0) == a_history(
+        recommended={100.0: 9, 60.0: 4},
+        rescaled={100.0: 5},
+        blind_since_seconds=NOW - 60.0,
+        low_coverage_since_seconds=NOW - 60.0,
+        idle_since_seconds=NOW - 1000.0,
+    )
