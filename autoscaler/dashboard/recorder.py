@@ -12,7 +12,7 @@ from autoscaler.observers.metrics import PoolKey
 from policies.observation import MetricsObservation
 from policies.signals import Signal
 
-HISTORY_ROWS = 480  # two hours at a tick of 15 s
+HISTORY_ROWS = 240  # an hour at a tick of 15 s; 32 KiB a pool
 KEPT_CHANGES = 50
 
 # Column of the series by signal; totals over the pool.

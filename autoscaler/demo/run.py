@@ -29,6 +29,7 @@ from policies.parameters import Mode
 TICK_SECONDS = 15.0
 # What is simulated at once at the start, so that the page has something to show.
 WARM_UP_SECONDS = 600.0
+HISTORY_ROWS = 960  # four simulated hours
 HOST = "127.0.0.1"
 
 
@@ -50,6 +51,7 @@ def run_demo(
     telemetry, records = Telemetry(), LatestRecords(NoDecisionLog())
     recorder = DashboardRecorder(
         FleetSource("Tokenscaler demo", ABOUT, is_simulated=True, seconds_per_second=speed),
+        history_rows=HISTORY_ROWS,
         extra_columns=world.columns,
     )
     fleet = world.fleet

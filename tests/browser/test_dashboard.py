@@ -23,13 +23,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 class Served:
