@@ -12,7 +12,7 @@ from policies.constraints.constraint import Limited
 from policies.history import held_replicas
 from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
-from policies.wording import counted, duration
+from policies.wording import duration
 
 if TYPE_CHECKING:
     from policies.recommendation import ScalingRecommendation
@@ -112,7 +112,7 @@ def _shrink_with_care(situation: Situation, replicas: int) -> Limited:
         reason, message = Reason.LOW_COVERAGE, f"kept at {after}: unseen replicas may be full"
     if low_since is not None and after < current - 1:
         after = current - 1
-        reason, message = Reason.LOW_COVERAGE, f"{after}, {counted(1, 'replica')} at a time: {sight.message}"
+        reason, message = Reason.LOW_COVERAGE, f"{after}, one replica at a time: {sight.message}"
     return Limited(after, reason, message)
 
 
