@@ -78,6 +78,12 @@ def test_idleness_is_remembered_from_its_first_moment_and_forgotten_with_the_fir
     assert decide(a_decision_input(SLEEPY, busy, replicas=1, history=first)).next_history.idle_since_seconds is None
 
 
+def test_what_a_cache_still_holds_is_no_request() -> None:
+    policy = a_policy(minReplicas=0, signals={**SIGNALS, "kvCache": {}})
+    metrics = quiet(KV_CACHE_USAGE=a_signal(0.2))
+    assert decide(a_decision_input(policy, metrics, replicas=1)).next_history.idle_since_seconds == NOW
+
+
 def test_a_minimum_above_zero_keeps_its_own_reason() -> None:
     policy = a_policy(minReplicas=1, signals=SIGNALS)
     decision = decide(a_decision_input(policy, quiet(), replicas=1))

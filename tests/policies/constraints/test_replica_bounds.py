@@ -18,6 +18,9 @@ PENDING = {"pendingRequests": {"query": "q", "perReplica": 1}}
         pytest.param({"maxReplicas": 6}, 4, 8, 6, Reason.TOO_MANY_REPLICAS, id="capped by the maximum"),
         pytest.param({"minReplicas": 3}, 4, 1, 3, Reason.TOO_FEW_REPLICAS, id="kept by the minimum"),
         pytest.param({}, 4, 5, 5, Reason.PENDING_REQUESTS, id="within the bounds"),
+        pytest.param({"maxReplicas": 5}, 4, 5, 5, Reason.PENDING_REQUESTS, id="exactly the maximum is within them"),
+        pytest.param({"minReplicas": 3}, 4, 3, 3, Reason.PENDING_REQUESTS, id="so is exactly the minimum"),
+        pytest.param({"minReplicas": 4}, 4, 4, 4, Reason.PENDING_REQUESTS, id="and a count that stays at it"),
         pytest.param({"maxReplicas": 6}, 9, 20, 6, Reason.TOO_MANY_REPLICAS, id="a pool above the maximum"),
         pytest.param({"minReplicas": 6}, 4, 20, 6, Reason.TOO_FEW_REPLICAS, id="a pool below the minimum, as in HPA"),
         pytest.param(
@@ -90,3 +93,10 @@ def test_the_mode(mode: str, replicas: int, reason: Reason) -> None:
 def test_scale_up_only_keeps_even_what_is_above_the_maximum() -> None:
     decision = decide(a_decision_input(a_policy(signals=PENDING, mode="ScaleUpOnly", maxReplicas=2)))
     assert decision.desired_replicas == 4
+
+
+@pytest.mark.parametrize(("wanted", "replicas"), [(4, 4), (6, 6)])
+def test_scale_up_only_has_nothing_to_say_to_counts_that_do_not_fall(wanted: int, replicas: int) -> None:
+    metrics = an_observation(queries={"pendingRequests": wanted})
+    decision = decide(a_decision_input(a_policy(signals=PENDING, mode="ScaleUpOnly"), metrics))
+    assert (decision.desired_replicas, decision.reason) == (replicas, Reason.PENDING_REQUESTS)
