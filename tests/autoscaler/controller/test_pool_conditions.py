@@ -1,0 +1,248 @@
+"""What a report means in conditions."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.api.conditions import MAXIMUM_MESSAGE_CHARACTERS, Condition, ConditionStatus, ConditionType
+from autoscaler.controller.pool_conditions import judged_conditions
+from autoscaler.controller.pool_report import PoolReport
+from policies.observation import ReplicaCounts
+from policies.reasons import Reason
+from tests.builders import NOW, a_blackout, a_history, an_observation
+from tests.pool_builders import (
+    a_crash_report,
+    a_decision_report,
+    a_rejected_report,
+    a_scaler,
+    an_unobserved_report,
+    some_waiting,
+)
+
+ACCEPTED, FOUND, METRICS = ConditionType.SPEC_ACCEPTED, ConditionType.TARGET_FOUND, ConditionType.METRICS_AVAILABLE
+ABLE, ACTIVE, LIMITED = ConditionType.ABLE_TO_SCALE, ConditionType.SCALING_ACTIVE, ConditionType.SCALING_LIMITED
+
+AT_REST = a_decision_report()
+SWITCHED_OFF = a_decision_report(replicas=0, metrics=an_observation(ready=0))
+SILENT = a_scaler(signals={})
+UP_LIMITED = a_scaler(behavior={"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}})
+RECOVERING = a_decision_report(waiting=20.0, history=a_history(blind_since_seconds=NOW - 60.0))
+FALLEN_BACK = a_decision_report(
+    scaler=a_scaler(missingData={"holdSeconds": 60, "fallback": {"replicas": 8}}),
+    metrics=a_blackout(),
+    history=a_history(blind_since_seconds=NOW - 61.0),
+)
+
+
+def judged(report: PoolReport, before: tuple[Condition, ...] = ()) -> dict[ConditionType, Condition]:
+    return {condition.type: condition for condition in judged_conditions(before, report)}
+
+
+@pytest.mark.parametrize(
+    ("report", "kind", "expected"),
+    [
+        pytest.param(AT_REST, ACCEPTED, "True SpecAccepted the spec is valid", id="a spec is accepted"),
+        pytest.param(
+            a_rejected_report(),
+            ACCEPTED,
+            "False SpecInvalid spec.maxReplica is not a known field; did you mean maxReplicas?",
+            id="a spec is not",
+        ),
+        pytest.param(
+            a_rejected_report(), ACTIVE, "False SpecInvalid nothing is decided for this spec", id="so nothing"
+        ),
+        pytest.param(AT_REST, FOUND, "True SucceededGetScale Deployment inference/llama", id="the target is there"),
+        pytest.param(
+            an_unobserved_report(), FOUND, "False TargetNotFound no Deployment inference/llama", id="there is no target"
+        ),
+        pytest.param(
+            an_unobserved_report(Reason.TARGET_NOT_SCALABLE, message="no /scale"),
+            FOUND,
+            "False TargetNotScalable no /scale",
+            id="a target that cannot be scaled",
+        ),
+        pytest.param(
+            an_unobserved_report(Reason.STALE_CACHE, message="the watch is silent"),
+            FOUND,
+            "Unknown StaleCache the watch is silent",
+            id="a target that was not heard of may be there",
+        ),
+        pytest.param(
+            an_unobserved_report(), ABLE, "False TargetNotFound no Deployment inference/llama", id="no target, no write"
+        ),
+        pytest.param(
+            an_unobserved_report(),
+            ACTIVE,
+            "False TargetNotFound no Deployment inference/llama",
+            id="no target, no count",
+        ),
+        pytest.param(
+            AT_REST,
+            METRICS,
+            "True ValidMetricFound 4 of 4 ready replicas have fresh samples",
+            id="all replicas are seen",
+        ),
+        pytest.param(
+            a_decision_report(replicas=20, metrics=some_waiting(200.0, ready=20, fresh=18)),
+            METRICS,
+            "True ValidMetricFound 18 of 20 ready replicas have fresh samples",
+            id="nine in ten are enough",
+        ),
+        pytest.param(
+            a_decision_report(replicas=20, metrics=some_waiting(200.0, ready=20, fresh=17)),
+            METRICS,
+            "False LowCoverage 17 of 20 ready replicas have fresh samples",
+            id="fewer are not",
+        ),
+        pytest.param(
+            a_decision_report(metrics=a_blackout()),
+            METRICS,
+            "False PrometheusUnreachable Prometheus does not answer",
+            id="Prometheus is away",
+        ),
+        pytest.param(
+            a_decision_report(metrics=some_waiting(40.0, warnings=("kv_cache was renamed", "a second one"))),
+            METRICS,
+            "True ValidMetricFound 4 of 4 ready replicas have fresh samples; kv_cache was renamed; a second one",
+            id="warnings are told",
+        ),
+        pytest.param(AT_REST, ABLE, "True ReadyForNewScale Deployment inference/llama: 4 -> 4", id="nothing to write"),
+        pytest.param(
+            a_decision_report(waiting=80.0),
+            ABLE,
+            "True SucceededRescale Deployment inference/llama: 4 -> 8",
+            id="a write that went through",
+        ),
+        pytest.param(
+            a_decision_report(waiting=80.0, outcome=Reason.FORBIDDEN, message="grant verb patch"),
+            ABLE,
+            "False Forbidden grant verb patch",
+            id="a write that is forbidden",
+        ),
+        pytest.param(
+            a_decision_report(waiting=80.0, outcome=Reason.CONFLICT, message="the target has changed"),
+            ABLE,
+            "False Conflict the target has changed",
+            id="a write that came too late",
+        ),
+        pytest.param(
+            a_decision_report(outcome=Reason.COMPETING_AUTOSCALER, message="HorizontalPodAutoscaler x steers it too"),
+            ABLE,
+            "False CompetingAutoscaler HorizontalPodAutoscaler x steers it too",
+            id="a competitor, whether or not there is something to write",
+        ),
+        pytest.param(
+            a_decision_report(scaler=a_scaler(mode="DryRun")),
+            ABLE,
+            "False DryRun mode DryRun: decided, never written",
+            id="mode DryRun with nothing to write",
+        ),
+        pytest.param(
+            a_decision_report(scaler=a_scaler(mode="DryRun"), waiting=80.0, outcome=Reason.DRY_RUN),
+            ABLE,
+            "False DryRun mode DryRun: decided, never written",
+            id="mode DryRun with something to write",
+        ),
+        pytest.param(
+            a_decision_report(
+                scaler=a_scaler(mode="DryRun"), outcome=Reason.COMPETING_SCALER, message="inference/older steers it too"
+            ),
+            ABLE,
+            "False CompetingScaler inference/older steers it too",
+            id="a competitor in mode DryRun",
+        ),
+        pytest.param(AT_REST, ACTIVE, "True ValidMetricFound votes are counted", id="votes are counted"),
+        pytest.param(
+            a_decision_report(metrics=a_blackout()),
+            ACTIVE,
+            "False MetricsUnavailable held at 4, blind for 0 s: Prometheus does not answer",
+            id="blind",
+        ),
+        pytest.param(
+            FALLEN_BACK,
+            ACTIVE,
+            "False Fallback fallback at 8, blind for 61 s: Prometheus does not answer",
+            id="the fallback rules",
+        ),
+        pytest.param(RECOVERING, ACTIVE, "False Recovering held at 4, 1 of 3 good readings in a row", id="recovering"),
+        pytest.param(
+            a_decision_report(waiting=20.0, metrics=some_waiting(20.0, fresh=3)),
+            ACTIVE,
+            "True ValidMetricFound votes are counted",
+            id="low coverage holds lowering only",
+        ),
+        pytest.param(
+            SWITCHED_OFF,
+            ACTIVE,
+            f"False ScalingDisabled {SWITCHED_OFF.decision.message}",
+            id="somebody has switched the pool off",
+        ),
+        pytest.param(
+            a_decision_report(scaler=SILENT),
+            ACTIVE,
+            "False NoVotes 4: no vote has an opinion",
+            id="a policy without a vote",
+        ),
+        pytest.param(
+            a_crash_report(),
+            ACTIVE,
+            "False InternalError decide: ZeroDivisionError: division by zero",
+            id="our own bug",
+        ),
+        pytest.param(AT_REST, LIMITED, "False DesiredWithinRange no limit binds", id="no limit"),
+        pytest.param(
+            a_decision_report(scaler=a_scaler(maxReplicas=6), waiting=80.0),
+            LIMITED,
+            "True TooManyReplicas wanted 8, capped at 6 by maxReplicas",
+            id="the maximum",
+        ),
+        pytest.param(
+            a_decision_report(scaler=a_scaler(mode="ScaleUpOnly"), waiting=20.0),
+            LIMITED,
+            "True ScaleUpOnly wanted 2, kept at 4: the mode is ScaleUpOnly",
+            id="the mode",
+        ),
+    ],
+)
+def test_a_report_is_judged(report: PoolReport, kind: ConditionType, expected: str) -> None:
+    condition = judged(report)[kind]
+    assert f"{condition.status.value} {condition.reason} {condition.message}" == expected
+
+
+def test_a_rate_limit_is_a_limit_although_the_bounds_come_after_it() -> None:
+    condition = judged(a_decision_report(scaler=UP_LIMITED, waiting=80.0))[LIMITED]
+    assert (condition.status, condition.reason) == (ConditionStatus.TRUE, "ScaleUpLimit")
+
+
+def test_the_time_of_a_transition_is_kept_while_the_status_stays_the_same() -> None:
+    first = judged_conditions((), AT_REST)
+    later = judged(a_decision_report(waiting=80.0, now_seconds=NOW + 60.0), first)
+    assert later[ABLE].reason == "SucceededRescale"
+    assert later[ABLE].last_transition_time == "2030-03-17T17:46:40Z"
+    blind = judged(a_decision_report(metrics=a_blackout(), now_seconds=NOW + 120.0), first)
+    assert blind[METRICS].last_transition_time == "2030-03-17T17:48:40Z"
+    assert blind[FOUND].last_transition_time == "2030-03-17T17:46:40Z"
+
+
+def test_conditions_that_a_report_does_not_speak_of_are_kept() -> None:
+    before = judged_conditions((), AT_REST)
+    after = judged(a_rejected_report(now_seconds=NOW + 60.0), before)
+    assert after[METRICS] == judged(AT_REST)[METRICS]
+    assert after[ACCEPTED].observed_generation == 2
+
+
+def test_every_condition_stands_once_however_often_it_is_judged() -> None:
+    conditions: tuple[Condition, ...] = ()
+    for report in (AT_REST, a_crash_report(), an_unobserved_report(), a_rejected_report(), AT_REST):
+        conditions = judged_conditions(conditions, report)
+    assert len(conditions) == len({condition.type for condition in conditions}) == 6
+
+
+def test_a_message_without_end_is_cut() -> None:
+    report = a_decision_report(metrics=a_blackout("x" * 100_000))
+    assert len(judged(report)[METRICS].message) == MAXIMUM_MESSAGE_CHARACTERS
+
+
+def test_replicas_that_are_not_seen_yet_are_no_gap() -> None:
+    starting = a_decision_report(replicas=ReplicaCounts(2, 2, 0, 2), metrics=an_observation(ready=0))
+    assert judged(starting)[METRICS].status is ConditionStatus.TRUE
