@@ -7,10 +7,11 @@ import random
 import signal
 import threading
 import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from fastapi import FastAPI
 
 from autoscaler.actuators.actuator import ReplicaActuator
 from autoscaler.actuators.dry_run import DryRunActuator
@@ -26,6 +27,9 @@ from autoscaler.controller.pool_report import Reporter
 from autoscaler.controller.reconcile import Reconciler
 from autoscaler.controller.scaler_source import ScalerSource
 from autoscaler.controller.status import StatusReporter
+from autoscaler.dashboard.app import create_app as create_dashboard
+from autoscaler.dashboard.recorder import DashboardRecorder
+from autoscaler.dashboard.snapshot import FleetSource
 from autoscaler.decision_log import DecisionLog, JsonLinesLog, NoDecisionLog
 from autoscaler.http_server import HttpServer, create_app
 from autoscaler.kubernetes_gateway.background_writer import BackgroundWriter
@@ -60,85 +64,133 @@ class StartFailed:
 
 def run_controller(settings: ControllerSettings) -> int | StartFailed:
     """Runs until SIGTERM or SIGINT; 0 then. In a dry run there is no lease, no status, no Event and no write at all."""
-    clock = SystemClock()
     try:
-        connection = connect(str(settings.kubeconfig) if settings.kubeconfig else None, settings.context)
-        directory = ConfigDirectory(settings.config_directory) if settings.config_directory else None
-        log = _decision_log(settings)
-        prometheus = PrometheusSource(settings.prometheus, clock)
+        parts = _make_parts(settings, SystemClock())
     except (CredentialsError, OSError, ValueError) as error:
         return StartFailed(str(error))
-    cluster = WatchedCluster(
-        connection,
-        clock,
-        random.random,
-        namespaces=settings.namespaces or None,
-        watches_own_objects=directory is None,
-        watches_nodes=directory is None,
-    )
+    loop, app = _assemble(settings, parts)
+    try:
+        server = HttpServer(app, settings.http_host, settings.http_port)
+    except OSError as error:
+        return StartFailed(f"cannot listen on {settings.http_host}:{settings.http_port}: {error.strerror}")
+    stop = _stop_on_signals()
+    server.start()
+    parts.start()
+    loop.start()
+    logger.info("running", extra={"api_server": parts.connection.server, "http_port": server.port})
+    stop.wait()
+    logger.info("stopping")
+    loop.stop()
+    parts.stop()
+    server.stop()
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What talks to the outside, before it is plugged together. No elector: nothing may be written."""
+
+    clock: Clock
+    connection: ApiConnection
+    directory: ConfigDirectory | None
+    log: DecisionLog
+    prometheus: PrometheusSource
+    cluster: WatchedCluster
+    elector: LeaseElector | None
+    background: BackgroundWriter
+    executor: ThreadPoolExecutor
+
+    def start(self) -> None:
+        """Begins to watch, and to compete for the lease."""
+        self.cluster.start()
+        self.background.start()
+        if self.elector:
+            self.elector.start()
+
+    def stop(self) -> None:
+        """Ends everything; the lease is given back after the last write, so that another may take over at once."""
+        self.background.stop()
+        if self.elector:
+            self.elector.stop()
+        self.cluster.stop()
+        self.executor.shutdown()
+        self.prometheus.close()
+
+    def is_leader(self) -> bool:
+        """Whether this process may write; a dry run decides as if it led."""
+        return self.elector is None or self.elector.is_leader()
+
+
+def _make_parts(settings: ControllerSettings, clock: Clock) -> _Parts:
+    """Raises CredentialsError, OSError or ValueError where a setting does not work out on this machine."""
+    connection = connect(str(settings.kubeconfig) if settings.kubeconfig else None, settings.context)
+    directory = ConfigDirectory(settings.config_directory) if settings.config_directory else None
     elector = None if settings.is_dry_run else _elector(settings, connection, clock)
-    is_leader: Callable[[], bool] = elector.is_leader if elector else _always
+    return _Parts(
+        clock=clock,
+        connection=connection,
+        directory=directory,
+        log=_decision_log(settings),
+        prometheus=PrometheusSource(settings.prometheus, clock),
+        cluster=WatchedCluster(
+            connection,
+            clock,
+            random.random,
+            namespaces=settings.namespaces or None,
+            watches_own_objects=directory is None,
+            watches_nodes=directory is None,
+        ),
+        elector=elector,
+        background=BackgroundWriter(connection, elector.is_leader if elector else _never, Backoff(random.random)),
+        executor=ThreadPoolExecutor(WRITERS, thread_name_prefix="reconcile"),
+    )
+
+
+def _assemble(settings: ControllerSettings, parts: _Parts) -> tuple[ControlLoop, FastAPI]:
     telemetry = Telemetry()
-    records = LatestRecords(log)
-    reporters: list[Reporter] = [records, telemetry]
-    background = BackgroundWriter(connection, is_leader, Backoff(random.random))
-    if elector and directory is None:
-        statuses = StatusWriter(background)
-        reporters.append(StatusReporter(statuses, records))
-        if cluster.accelerator_pools is not None and cluster.nodes is not None:
-            accelerators = ClusterAccelerators(cluster.accelerator_pools, cluster.nodes)
-            reporters.append(AcceleratorPoolReporter(accelerators, statuses))
-        reporters.append(EventReporter(EventWriter(background, clock, settings.lease.identity)))
+    _observe_the_process(telemetry, parts)
+    records = LatestRecords(parts.log)
+    recorder = DashboardRecorder(FleetSource("Tokenscaler", parts.connection.server, is_simulated=False))
     histories = HistoryStore()
-    source: ScalerSource = directory or ClusterScalers(_required(cluster))
-    executor = ThreadPoolExecutor(WRITERS, thread_name_prefix="reconcile")
+    source: ScalerSource = parts.directory or ClusterScalers(_required(parts.cluster))
     reconciler = Reconciler(
-        KubernetesWorkloadObserver(cluster, source.scalers),
-        PrometheusMetricsObserver(prometheus, settings.queries),
-        _actuators(settings, connection, is_leader, clock),
+        KubernetesWorkloadObserver(parts.cluster, source.scalers),
+        PrometheusMetricsObserver(parts.prometheus, settings.queries),
+        _actuators(settings, parts),
         histories,
-        reporters,
-        executor,
+        [records, telemetry, recorder, *_cluster_reporters(settings, parts, records)],
+        parts.executor,
     )
     loop = ControlLoop(
         reconciler,
         source,
         histories,
         telemetry,
-        clock,
-        elector.tenure if elector else lambda: 0,
-        is_synced=lambda: cluster.has_synced,
+        parts.clock,
+        parts.elector.tenure if parts.elector else lambda: 0,
+        is_synced=lambda: parts.cluster.has_synced,
         tick_seconds=settings.tick_seconds,
     )
-    app = create_app(telemetry, records, loop.is_alive, lambda: _not_ready_because(cluster))
-    try:
-        server = HttpServer(app, settings.http_host, settings.http_port)
-    except OSError as error:
-        return StartFailed(f"cannot listen on {settings.http_host}:{settings.http_port}: {error.strerror}")
-    _observe_the_process(telemetry, cluster, is_leader)
-    stop = _stop_on_signals()
-    server.start()
-    cluster.start()
-    background.start()
-    if elector:
-        elector.start()
-    loop.start()
-    logger.info("running", extra={"api_server": connection.server, "http_port": server.port})
-    stop.wait()
-    logger.info("stopping")
-    loop.stop()
-    background.stop()
-    if elector:
-        # After the last write, so that another controller may take over at once.
-        elector.stop()
-    cluster.stop()
-    executor.shutdown()
-    server.stop()
-    return 0
+    app = create_app(telemetry, records, loop.is_alive, lambda: _not_ready_because(parts.cluster))
+    app.mount("/", create_dashboard(lambda: recorder.snapshot))
+    return loop, app
 
 
-def _always() -> bool:
-    return True
+def _cluster_reporters(settings: ControllerSettings, parts: _Parts, records: LatestRecords) -> list[Reporter]:
+    """Who tells the cluster; nobody in a dry run, or where the objects are files."""
+    if parts.elector is None or parts.directory is not None:
+        return []
+    statuses = StatusWriter(parts.background)
+    events = EventWriter(parts.background, parts.clock, settings.lease.identity)
+    reporters: list[Reporter] = [StatusReporter(statuses, records), EventReporter(events)]
+    if parts.cluster.accelerator_pools is not None and parts.cluster.nodes is not None:
+        accelerators = ClusterAccelerators(parts.cluster.accelerator_pools, parts.cluster.nodes)
+        reporters.append(AcceleratorPoolReporter(accelerators, statuses))
+    return reporters
+
+
+def _never() -> bool:
+    return False
 
 
 def _decision_log(settings: ControllerSettings) -> DecisionLog:
@@ -161,13 +213,11 @@ def _elector(settings: ControllerSettings, connection: ApiConnection, clock: Clo
     )
 
 
-def _actuators(
-    settings: ControllerSettings, connection: ApiConnection, fence: Callable[[], bool], clock: Clock
-) -> dict[Mode, ReplicaActuator]:
+def _actuators(settings: ControllerSettings, parts: _Parts) -> dict[Mode, ReplicaActuator]:
     dry_run = DryRunActuator()
     if settings.is_dry_run:
         return dict.fromkeys(Mode, dry_run)
-    scale = ScaleSubresourceActuator(connection, fence, clock)
+    scale = ScaleSubresourceActuator(parts.connection, parts.is_leader, parts.clock)
     return {Mode.DRY_RUN: dry_run, Mode.SCALE_UP_ONLY: scale, Mode.SCALE: scale}
 
 
@@ -183,15 +233,21 @@ def _not_ready_because(cluster: WatchedCluster) -> str | None:
     return "; ".join(cluster.problems) or "the watches have not been filled yet"
 
 
-def _observe_the_process(telemetry: Telemetry, cluster: WatchedCluster, is_leader: Callable[[], bool]) -> None:
+def _observe_the_process(telemetry: Telemetry, parts: _Parts) -> None:
     telemetry.add_gauges(
-        "tokenscaler_leader", "1 on the controller that may write.", "lease", lambda: {"held": float(is_leader())}
+        "tokenscaler_leader", "1 on the controller that may write.", "lease", lambda: {"held": float(parts.is_leader())}
     )
     telemetry.add_gauges(
         "tokenscaler_watch_lists",
         "Full lists read by the watch of a resource since the start.",
         "resource",
-        lambda: {name: float(kind.lists) for name, kind in cluster.fixed_kinds.items()},
+        lambda: {name: float(kind.lists) for name, kind in parts.cluster.fixed_kinds.items()},
+    )
+    telemetry.add_gauges(
+        "tokenscaler_prometheus_queries",
+        "Queries sent to Prometheus since the start, by what came of them.",
+        "outcome",
+        lambda: {name: float(count) for name, count in asdict(parts.prometheus.counts()).items()},
     )
 
 
