@@ -22,16 +22,6 @@ GROUP_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/group-index"
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicasOwner:
-    """A field manager that owns the count. `time` is of its last write of *any* of its fields, None if not said."""
-
-    manager: str
-    operation: str  # Apply or Update
-    is_scale: bool  # it wrote through the scale subresource, where there is nothing else to write
-    time_seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class TargetScale:
     """What the scale subresource says, or would say."""
 
@@ -53,7 +43,7 @@ class WatchedTarget:
     resource_version: str
     created_at_seconds: float
     is_deleting: bool
-    owners: tuple[ReplicasOwner, ...]
+    owners: tuple[str, ...] | None  # field managers that own the count; None: the server notes no owners at all
     scale: TargetScale | None
     accelerators_per_replica: int | None  # by its pod template; None: it has none, or names no accelerators
 
@@ -71,7 +61,7 @@ def target_reduction(api_version: str, kind: str) -> Callable[[Document], Watche
             resource_version=metadata["resourceVersion"],
             created_at_seconds=unix_seconds(metadata.get("creationTimestamp")) or 0.0,
             is_deleting=metadata.get("deletionTimestamp") is not None,
-            owners=_owners(metadata.get("managedFields") or ()),
+            owners=_owners(metadata.get("managedFields")),
             scale=read_scale(document) if read_scale else None,
             accelerators_per_replica=accelerators_of_template(document),
         )
@@ -89,14 +79,11 @@ def scale_from_subresource(document: Document) -> TargetScale:
     )
 
 
-def _owners(managed_fields: Any) -> tuple[ReplicasOwner, ...]:
+def _owners(managed_fields: Any) -> tuple[str, ...] | None:
+    if not managed_fields:
+        return None
     return tuple(
-        ReplicasOwner(
-            manager=str(entry.get("manager") or "unknown"),
-            operation=str(entry.get("operation") or "Update"),
-            is_scale=entry.get("subresource") == "scale",
-            time_seconds=unix_seconds(entry.get("time")),
-        )
+        str(entry.get("manager") or "unknown")
         for entry in managed_fields
         # A custom resource may keep its count under another name: what is written through /scale is the count.
         if entry.get("subresource") == "scale" or "f:replicas" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})

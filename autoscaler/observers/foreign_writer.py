@@ -1,28 +1,27 @@
 """Whether somebody other than us has just set a target's count by hand or from a repository.
 
-The API server notes for each field manager which fields it owns and when it last wrote *any* of them. So the time of
-an entry that owns the count says nothing of the count: `kubectl apply` of a new image renews the time of an entry that
-has owned `replicas` since the target was made. What tells a foreign write is that the count *changed* while we do not
-own it: a write that changes the count takes it from its former owner, so as long as we own it nobody else has.
-The one exception is an entry for the scale subresource, where there is nothing to write but the count.
+The API server notes for each field manager which fields it owns and when it last wrote *any* of them, and for writes
+through the scale subresource it notes no time at all. So the times say nothing of the count: `kubectl apply` of a new
+image renews the time of an entry that has owned `replicas` since the target was made. What tells a foreign write is
+that the count *changed* while we do not own it: a write that changes the count takes it from its former owner, so as
+long as we own it nobody else has changed it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autoscaler.kubernetes_gateway.watched_target import ReplicasOwner, WatchedTarget
+from autoscaler.kubernetes_gateway.watched_target import WatchedTarget
 
-# The entry that a target's creator leaves may carry a time slightly after creationTimestamp.
-CREATION_SECONDS = 2.0
+# A count that was taken out of an applied file falls back to its default, and then nobody owns it.
+NO_OWNER = "unknown (nobody owns the count: it was left out of what was applied)"
 
 
 @dataclass(frozen=True, slots=True)
 class CountHistory:
     """What is remembered of a target's count between two looks at it.
 
-    `settled_replicas` was last seen while nobody contested it (None: not yet). `contested_replicas` is a foreign
+    `settled_replicas` was last seen while nobody contested it (None: not known). `contested_replicas` is a foreign
     count, `contested_since_seconds` when it was first seen.
     """
 
@@ -42,7 +41,7 @@ class ForeignWrite:
 
 
 def judge_count(
-    history: CountHistory | None,
+    history: CountHistory,
     target: WatchedTarget,
     replicas: int,
     own_manager: str,
@@ -51,42 +50,20 @@ def judge_count(
 ) -> tuple[ForeignWrite | None, CountHistory]:
     """A foreign write within the last `window_seconds`, or None; and what to remember for the next look.
 
-    A target that is seen for the first time (or is another object of the same name: its uid differs) is only judged
-    by entries of the scale subresource, whose time is that of the count. Afterwards every change of the count that
-    is not ours counts from when it was seen. When the window has passed the new count is taken as settled.
+    A target of which no count is known yet, and one that was made anew (its uid differs), is taken as it is.
+    Afterwards every change of the count that is not ours counts from when it was seen. When the window has passed,
+    or the count is back where it was, it is settled.
     """
-    foreign = _foreign_owner(target.owners, own_manager)
     settled = CountHistory(target.uid, settled_replicas=replicas)
-    if foreign is None:
+    if target.owners is None or own_manager in target.owners:
+        # Also where somebody else owns it with us: a manager that agrees with us is no rival.
         return None, settled
-    if history is None or history.uid != target.uid:
-        since = _first_sight(foreign, target.created_at_seconds)
-    elif history.contested_replicas == replicas:
-        since = history.contested_since_seconds
-    elif history.settled_replicas == replicas:
+    if history.uid != target.uid or history.settled_replicas in (None, replicas):
         return None, settled
-    else:
-        since = now_seconds
-    if since is None or now_seconds - since >= window_seconds:
+    is_known = history.contested_replicas == replicas
+    since = history.contested_since_seconds if is_known else now_seconds
+    if now_seconds - since >= window_seconds:
         return None, settled
-    contested = CountHistory(
-        target.uid,
-        settled_replicas=history.settled_replicas if history is not None and history.uid == target.uid else None,
-        contested_replicas=replicas,
-        contested_since_seconds=since,
-    )
-    return ForeignWrite(foreign.manager, replicas, max(0.0, now_seconds - since)), contested
-
-
-def _foreign_owner(owners: Sequence[ReplicasOwner], own_manager: str) -> ReplicasOwner | None:
-    """The owner of the count that wrote last, unless we (also) own it: a manager that agrees with us is no rival."""
-    if not owners or any(owner.manager == own_manager for owner in owners):
-        return None
-    return max(owners, key=lambda owner: (owner.time_seconds or 0.0, owner.is_scale))
-
-
-def _first_sight(owner: ReplicasOwner, created_at_seconds: float) -> float | None:
-    """When the count was written, where that can be told of a target that was not seen before."""
-    if not owner.is_scale or owner.time_seconds is None:
-        return None
-    return owner.time_seconds if owner.time_seconds > created_at_seconds + CREATION_SECONDS else None
+    contested = CountHistory(target.uid, history.settled_replicas, replicas, since)
+    manager = target.owners[-1] if target.owners else NO_OWNER
+    return ForeignWrite(manager, replicas, max(0.0, now_seconds - since)), contested

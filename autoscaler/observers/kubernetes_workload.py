@@ -71,6 +71,7 @@ class KubernetesWorkloadObserver:
         self._claims_at_seconds = float("nan")
         self._claims = ScalerClaims(())
         self._memories: dict[tuple[str, str], _Memory] = {}
+        self._pairs: dict[str, tuple[WatchedTarget, TargetScale]] = {}
 
     def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
         """The pool's workload now; unavailable while a watch it rests on is not read yet, forbidden or stale."""
@@ -131,6 +132,7 @@ class KubernetesWorkloadObserver:
             return stale
         target = kind.objects.get((scaler.namespace, reference.name))
         if target is None or target.is_deleting:
+            self._pairs.pop(kind.served.scale_path(scaler.namespace, reference.name), None)
             state = "does not exist" if target is None else "is being deleted"
             return WorkloadUnavailable(Reason.TARGET_NOT_FOUND, f"{what} {state}")
         return self._with_scale(what, kind.served, kind.objects, target)
@@ -138,28 +140,44 @@ class KubernetesWorkloadObserver:
     def _with_scale(
         self, what: str, served: ServedKind, objects: WatchedKind[WatchedTarget], target: WatchedTarget
     ) -> _SeenTarget | WorkloadUnavailable:
-        key = (target.namespace, target.name)
-        path = served.scale_path(*key)
-        version, scale = target.resource_version, target.scale
+        path = served.scale_path(target.namespace, target.name)
+        scale = target.scale
         if scale is None:
-
-            def watched_version() -> str | None:
-                watched = objects.get(key)
-                return watched.resource_version if watched is not None else None
-
-            read = self._cluster.scales.want(path, watched_version)
-            waited_seconds = self._cluster.monotonic_seconds() - read.wanted_since_seconds
-            if read.scale is None or (not read.is_current and waited_seconds > self._maximum_cache_age_seconds):
-                why = read.problem.message if read.problem else "not read yet"
-                reason = Reason.FORBIDDEN if isinstance(read.problem, Forbidden) else Reason.FAILED_GET_SCALE
-                return WorkloadUnavailable(reason, f"scale of {what}: {why}")
-            # The count and the version must be of one moment, or a write could rest on a count it never saw.
-            version, scale = read.resource_version, read.scale
+            pair = self._matching_pair(what, path, objects, target)
+            if isinstance(pair, WorkloadUnavailable):
+                return pair
+            target, scale = pair
         if scale.selector is None:
             message = f"{what}: its scale subresource names no selector, so its pods cannot be found"
             return WorkloadUnavailable(Reason.TARGET_NOT_SCALABLE, message)
-        place = ScaleTarget(target.namespace, served.kind, target.name, path, target.uid, version)
+        place = ScaleTarget(target.namespace, served.kind, target.name, path, target.uid, target.resource_version)
         return _SeenTarget(target, scale, place)
+
+    def _matching_pair(
+        self, what: str, path: str, objects: WatchedKind[WatchedTarget], target: WatchedTarget
+    ) -> tuple[WatchedTarget, TargetScale] | WorkloadUnavailable:
+        """The newest object and scale that are of one moment: count, owners and version must belong together.
+
+        While the watch and the scale catch up with each other the last pair stands; its version is old by then, so
+        nothing can be written on it.
+        """
+
+        def watched_version() -> str | None:
+            watched = objects.get((target.namespace, target.name))
+            return watched.resource_version if watched is not None else None
+
+        read = self._cluster.scales.want(path, watched_version)
+        waited_seconds = self._cluster.monotonic_seconds() - read.wanted_since_seconds
+        if read.scale is not None and read.resource_version == target.resource_version:
+            self._pairs[path] = (target, read.scale)
+        elif not read.is_current and waited_seconds > self._maximum_cache_age_seconds:
+            self._pairs.pop(path, None)
+        pair = self._pairs.get(path)
+        if pair is not None and pair[0].uid == target.uid:
+            return pair
+        why = read.problem.message if read.problem else "not read yet"
+        reason = Reason.FORBIDDEN if isinstance(read.problem, Forbidden) else Reason.FAILED_GET_SCALE
+        return WorkloadUnavailable(reason, f"scale of {what}: {why}")
 
     def _ages(self, scaler: InferenceScaler) -> float | WorkloadUnavailable:
         """Age of the oldest watch the workload is read from, or which of them cannot be used."""
@@ -220,7 +238,7 @@ class KubernetesWorkloadObserver:
         before = self._memories.get(scaler.key)
         count = seen.scale.spec_replicas
         foreign, counts = judge_count(
-            before.counts if before is not None else None,
+            before.counts if before is not None else _last_seen_count(scaler, seen.target),
             seen.target,
             count,
             self._field_manager,
@@ -236,6 +254,12 @@ class KubernetesWorkloadObserver:
             return memory, []
         who = f'field manager "{foreign.manager}" (set {foreign.replicas} replicas {foreign.age_seconds:.0f} s ago)'
         return memory, [CompetingWriter(Reason.COMPETING_WRITER, who)]
+
+
+def _last_seen_count(scaler: InferenceScaler, target: WatchedTarget) -> CountHistory:
+    """What a predecessor of this process saw, so that a write made while nobody was looking is noticed too."""
+    count = scaler.status.get("specReplicas")
+    return CountHistory(target.uid, settled_replicas=count if isinstance(count, int) else None)
 
 
 def _not_read_yet(what: str, problem: ApiFailure | None) -> WorkloadUnavailable:

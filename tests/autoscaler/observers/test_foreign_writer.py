@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 
 from autoscaler.kubernetes_gateway.watched_target import WatchedTarget, target_reduction
-from autoscaler.observers.foreign_writer import CountHistory, judge_count
+from autoscaler.observers.foreign_writer import NO_OWNER, CountHistory, judge_count
 
 CREATED = "2026-11-30T00:00:00Z"
 NOW = 1_796_000_000.0  # 2026-11-30T00:53:20Z
 WINDOW_SECONDS = 120.0
 
 
-def _entry(manager: str, time: str = CREATED, *, replicas: bool = True, subresource: str = "") -> dict[str, Any]:
+def _entry(manager: str, time: str | None = CREATED, *, replicas: bool = True, subresource: str = "") -> dict[str, Any]:
+    """An entry as the real server makes it: one for the scale subresource has no time."""
     spec = {"f:template": {}} | ({"f:replicas": {}} if replicas else {})
-    entry = {"manager": manager, "operation": "Update", "time": time, "fieldsV1": {"f:spec": spec}}
-    return entry | ({"subresource": subresource} if subresource else {})
+    entry: dict[str, Any] = {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": spec}}
+    return entry | ({"time": time} if time else {}) | ({"subresource": subresource} if subresource else {})
 
 
 def _target(*entries: dict[str, Any], uid: str = "u1") -> WatchedTarget:
@@ -44,57 +45,72 @@ class Look:
     uid: str = "u1"
 
 
-OURS = _entry("tokenscaler", "2026-11-30T00:50:00Z", subresource="scale")
+OURS = _entry("tokenscaler", None, subresource="scale")
 APPLY = _entry("kubectl-client-side-apply")
 APPLY_NEW_IMAGE = _entry("kubectl-client-side-apply", "2026-11-30T00:53:15Z")
 APPLY_WITHOUT_COUNT = _entry("kubectl-client-side-apply", "2026-11-30T00:53:15Z", replicas=False)
-KUBECTL_SCALE = _entry("kubectl", "2026-11-30T00:53:10Z", subresource="scale")
+KUBECTL_SCALE = _entry("kubectl", None, subresource="scale")
 GITOPS = _entry("argocd-controller", "2026-11-30T00:53:15Z")
 CONTROLLER = _entry("kube-controller-manager", "2026-11-30T00:53:19Z", replicas=False, subresource="status")
+NEVER_SEEN = CountHistory("u1")
 
 
 @pytest.mark.parametrize(
-    "looks",
+    ("history", "looks"),
     [
-        pytest.param([Look(3, (APPLY,), None)], id="the creator of a target is no foreign writer"),
+        pytest.param(NEVER_SEEN, [Look(3, (APPLY,), None)], id="the creator of a target is no foreign writer"),
         pytest.param(
+            NEVER_SEEN,
             [Look(3, (APPLY,), None), Look(3, (APPLY_NEW_IMAGE,), None, 5.0)],
             id="applying a new image renews the creator's entry and not the count",
         ),
-        pytest.param([Look(3, (APPLY_NEW_IMAGE,), None)], id="an image applied just before the first look"),
         pytest.param(
+            NEVER_SEEN,
             [Look(8, (OURS, APPLY_WITHOUT_COUNT), None), Look(8, (OURS, APPLY_WITHOUT_COUNT), None, 5.0)],
             id="applying a new image while we own the count",
         ),
         pytest.param(
-            [Look(3, (APPLY,), None), Look(8, (OURS, APPLY_WITHOUT_COUNT), None, 5.0)], id="our own write of the count"
+            NEVER_SEEN,
+            [Look(3, (APPLY,), None), Look(8, (OURS, APPLY_WITHOUT_COUNT), None, 5.0)],
+            id="our own write of the count",
         ),
-        pytest.param([Look(3, (APPLY, CONTROLLER), None)], id="a controller that writes the status"),
-        pytest.param([Look(3, (), None), Look(5, (), None, 5.0)], id="a target without managed fields"),
+        pytest.param(NEVER_SEEN, [Look(3, (APPLY, CONTROLLER), None)], id="a controller that writes the status"),
         pytest.param(
-            [Look(8, (OURS,), None), Look(3, (KUBECTL_SCALE,), "kubectl", 5.0)], id="kubectl scale after our write"
+            NEVER_SEEN, [Look(3, (), None), Look(5, (), None, 5.0)], id="a server that notes no owners tells nothing"
         ),
         pytest.param(
+            NEVER_SEEN,
+            [Look(8, (OURS,), None), Look(3, (KUBECTL_SCALE,), "kubectl", 5.0)],
+            id="kubectl scale after our write",
+        ),
+        pytest.param(
+            NEVER_SEEN,
             [Look(3, (APPLY,), None), Look(5, (KUBECTL_SCALE,), "kubectl", 5.0)],
             id="kubectl scale before we ever wrote",
         ),
-        pytest.param([Look(5, (KUBECTL_SCALE,), "kubectl")], id="kubectl scale just before the first look"),
+        pytest.param(NEVER_SEEN, [Look(5, (KUBECTL_SCALE,), None)], id="whatever came before the first look of all"),
         pytest.param(
-            [Look(5, (_entry("kubectl", "2026-11-30T00:51:00Z", subresource="scale"),), None)],
-            id="kubectl scale long before the first look",
+            CountHistory("u1", settled_replicas=8),
+            [Look(5, (KUBECTL_SCALE,), "kubectl")],
+            id="kubectl scale while this controller was being restarted",
         ),
         pytest.param(
-            [Look(1, (_entry("creator", "2026-11-30T00:00:01Z", subresource="scale"),), None)],
-            id="a count set while the target was being made",
+            NEVER_SEEN,
+            [Look(8, (OURS,), None), Look(1, (APPLY_WITHOUT_COUNT,), NO_OWNER, 5.0)],
+            id="a count that was taken out of the applied file falls back to one",
         ),
         pytest.param(
-            [Look(8, (OURS,), None), Look(3, (GITOPS,), "argocd-controller", 5.0)], id="a repository resets the count"
+            NEVER_SEEN,
+            [Look(8, (OURS,), None), Look(3, (GITOPS,), "argocd-controller", 5.0)],
+            id="a repository resets the count",
         ),
         pytest.param(
+            NEVER_SEEN,
             [Look(3, (GITOPS, OURS), None), Look(3, (GITOPS, OURS), None, 5.0)],
             id="a repository that agrees with us owns the count with us",
         ),
         pytest.param(
+            NEVER_SEEN,
             [
                 Look(8, (OURS,), None),
                 Look(3, (GITOPS,), "argocd-controller", 5.0),
@@ -105,6 +121,7 @@ CONTROLLER = _entry("kube-controller-manager", "2026-11-30T00:53:19Z", replicas=
             id="after the window the new count is settled, and a new image changes nothing",
         ),
         pytest.param(
+            NEVER_SEEN,
             [
                 Look(8, (OURS,), None),
                 Look(3, (GITOPS,), "argocd-controller", 5.0),
@@ -114,6 +131,7 @@ CONTROLLER = _entry("kube-controller-manager", "2026-11-30T00:53:19Z", replicas=
             id="every further change begins a new window",
         ),
         pytest.param(
+            NEVER_SEEN,
             [
                 Look(8, (OURS,), None),
                 Look(3, (GITOPS,), "argocd-controller", 5.0),
@@ -122,13 +140,13 @@ CONTROLLER = _entry("kube-controller-manager", "2026-11-30T00:53:19Z", replicas=
             id="a change that was taken back",
         ),
         pytest.param(
+            NEVER_SEEN,
             [Look(8, (OURS,), None), Look(3, (APPLY_NEW_IMAGE,), None, 5.0, uid="u2")],
             id="a target that was deleted and made again is seen for the first time",
         ),
     ],
 )
-def test_who_set_the_count(looks: list[Look]) -> None:
-    history: CountHistory | None = None
+def test_who_set_the_count(history: CountHistory, looks: list[Look]) -> None:
     now = NOW
     found = []
     for look in looks:
@@ -141,7 +159,7 @@ def test_who_set_the_count(looks: list[Look]) -> None:
 
 
 def test_the_age_counts_from_when_the_change_was_seen() -> None:
-    _, history = judge_count(None, _target(OURS), 8, "tokenscaler", WINDOW_SECONDS, NOW)
+    _, history = judge_count(NEVER_SEEN, _target(OURS), 8, "tokenscaler", WINDOW_SECONDS, NOW)
     _, history = judge_count(history, _target(GITOPS), 3, "tokenscaler", WINDOW_SECONDS, NOW + 5.0)
     foreign, _ = judge_count(history, _target(GITOPS), 3, "tokenscaler", WINDOW_SECONDS, NOW + 45.0)
     assert foreign is not None
