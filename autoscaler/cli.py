@@ -13,12 +13,15 @@ from rich.console import Console
 
 app = typer.Typer(
     name="tokenscaler",
-    help="A Kubernetes autoscaler for LLM inference fleets.",
+    help="A Kubernetes autoscaler for LLM inference fleets.\n\nExample: tokenscaler demo",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-doctor_app = typer.Typer(help="Read-only checks of what Tokenscaler would work on.", no_args_is_help=True)
+doctor_app = typer.Typer(
+    help="Read-only checks of what Tokenscaler would work on.\n\nExample: tokenscaler doctor metrics --page page.txt",
+    no_args_is_help=True,
+)
 app.add_typer(doctor_app, name="doctor")
 
 

@@ -71,7 +71,7 @@ def explain_target(
         return _refuse(f"--url {url}: an http:// or https:// address is wanted", WRONG_USAGE)
     line = _from_controller(url, namespace, name) if url else _from_status(kubeconfig, context, namespace, name)
     if isinstance(line, _NotFound):
-        return _refuse(line.problem, NOT_RIGHT)
+        return _refuse(line.problem, line.code)
     record = read_record(line)
     if isinstance(record, str):
         return _refuse(f"the record of {target} cannot be read: {record}", NOT_RIGHT)
@@ -86,6 +86,7 @@ def _refuse(problem: str, code: int) -> int:
 @dataclass(frozen=True, slots=True)
 class _NotFound:
     problem: str
+    code: int = NOT_RIGHT
 
 
 def _show(record: DecisionRecord, as_json: bool, console: Console) -> bool:
@@ -115,7 +116,7 @@ def _from_status(kubeconfig: Path | None, context: str | None, namespace: str, n
     try:
         connection = connect(str(kubeconfig) if kubeconfig else None, context)
     except CredentialsError as error:
-        return _NotFound(str(error))
+        return _NotFound(str(error), WRONG_USAGE)
     document = connection.get(path)
     if isinstance(document, ApiFailure):
         return _NotFound(document.message)

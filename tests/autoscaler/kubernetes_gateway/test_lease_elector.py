@@ -306,3 +306,47 @@ def test_a_write_cannot_be_under_way_longer_than_the_lease_outlives_the_fence() 
 def test_timings_that_cannot_hold_are_refused() -> None:
     with pytest.raises(ValueError, match="renew deadline < lease duration"):
         LeaseTiming(lease_duration_seconds=10.0, renew_deadline_seconds=10.0)
+
+
+def test_a_tenure_lasts_while_nobody_else_has_led(
+    candidate: Candidate, clock: ManualClock, server: FakeApiServer
+) -> None:
+    one = candidate("one")
+    assert one.tenure() is None
+    one.step()
+    first = one.tenure()
+    assert first is not None
+    clock.advance(60.0)  # the lease could not be renewed for a minute, and nobody else was there
+    assert one.tenure() is None
+    one.step()
+    assert one.tenure() == first
+
+
+def test_who_leads_again_after_another_has_a_new_tenure(candidate: Candidate, clock: ManualClock) -> None:
+    one, two = candidate("one"), candidate("two")
+    one.step()
+    first = one.tenure()
+    two.step()
+    clock.advance(10.1)
+    two.step()
+    assert two.is_leader()
+    two.release()
+    one.step()
+    assert one.tenure() not in (None, first)
+
+
+def test_a_lease_that_was_won_without_hearing_of_it_begins_a_new_tenure(
+    candidate: Candidate, clock: ManualClock, server: FakeApiServer
+) -> None:
+    one, two = candidate("one"), candidate("two")
+    one.step()
+    first = one.tenure()
+    two.step()
+    clock.advance(10.1)
+    two.step()
+    one.step()
+    assert one.tenure() is None
+    lease = server.get("leases", "tokenscaler", NAMESPACE)
+    server.put("leases", lease | {"spec": {**lease["spec"], "holderIdentity": "one"}})
+    one.step()
+    assert one.tenure() not in (None, first)
