@@ -21,7 +21,7 @@ def test_a_dry_run_decides_and_never_attempts_a_write(control_plane, start_fleet
     controller.wait_deciding(records=3)
     fleet.set_load(PoolLoad(running=40, waiting=20))
 
-    record = controller.wait_record(lambda record: record["decision"]["desired_replicas"] == 5, "5 decided")
+    record = controller.wait_record(lambda record: record["decision"]["desiredReplicas"] == 5, "5 decided")
     assert record["actuation"]["reason"] == "DryRun"
     wait_until(controller.is_ready, "a dry run is ready", 30)
     controller.stop()

@@ -33,8 +33,9 @@ def _explain(*arguments: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
-def _wait_scraped(prometheus, fleet: Fleet, pods: int) -> None:
-    fleet.wait_ready(pods)
+def _wait_scraped(prometheus, fleet: Fleet, replicas: int) -> None:
+    fleet.wait_ready(replicas)
+    pods = replicas * fleet.pods_per_replica()
     prometheus.wait_for(f'vllm:num_requests_running{{namespace="{fleet.namespace}"}}', pods)
 
 
@@ -56,7 +57,7 @@ def test_a_step_up_is_patched_within_scrape_tick_and_a_second(
         fleet.set_load(_queue(waiting))
         fleet.wait_replicas(replicas)
         delays.append((fleet.scale_writes()[-1].at - stepped_at).total_seconds())
-        _wait_scraped(prometheus, fleet, replicas * (2 if kind == "LeaderWorkerSet" else 1))
+        _wait_scraped(prometheus, fleet, replicas)
 
     assert fleet.written_counts() == [2, 4, 6]
     # Others use this machine too: one step in time shows that nothing in the path waits longer.

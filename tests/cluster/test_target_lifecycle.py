@@ -59,7 +59,7 @@ def test_a_rollout_with_surge_changes_no_count(start_fleet, start_controller) ->
     fleet.wait_ready(3)
     time.sleep(8)
     assert fleet.written_counts() == []
-    assert {record["decision"]["desired_replicas"] for record in controller.records()[before:]} == {3}
+    assert {record["decision"]["desiredReplicas"] for record in controller.records()[before:]} == {3}
 
 
 def test_a_paused_deployment_is_scaled_all_the_same(start_fleet, start_controller) -> None:

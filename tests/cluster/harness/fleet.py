@@ -185,12 +185,13 @@ class Fleet:
 
         def ready() -> bool:
             exported = self.exporters.pods(self.namespace)
-            pods = replicas * self._pods_per_replica()
+            pods = replicas * self.pods_per_replica()
             return self.ready_replicas() == replicas and len(exported) == pods and all(pod.serving for pod in exported)
 
         return wait_until(ready, f"{replicas} ready replicas", timeout_seconds)
 
-    def _pods_per_replica(self) -> int:
+    def pods_per_replica(self) -> int:
+        """How many pods make up one replica."""
         if self.kind != "LeaderWorkerSet":
             return 1
         return int(self.target()["spec"]["leaderWorkerTemplate"]["size"])
