@@ -25,7 +25,7 @@ from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.loop import ControlLoop
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.controller.reconcile import Reconciler
-from autoscaler.controller.scaler_source import ScalerSource
+from autoscaler.controller.scaler_source import ScalersOfTick
 from autoscaler.controller.status import StatusReporter
 from autoscaler.dashboard.app import create_app as create_dashboard
 from autoscaler.dashboard.recorder import DashboardRecorder
@@ -152,9 +152,9 @@ def _assemble(settings: ControllerSettings, parts: _Parts) -> tuple[ControlLoop,
     records = LatestRecords(parts.log)
     recorder = DashboardRecorder(FleetSource("Tokenscaler", parts.connection.server, is_simulated=False))
     histories = HistoryStore()
-    source: ScalerSource = parts.directory or ClusterScalers(_required(parts.cluster))
+    source = ScalersOfTick(parts.directory or ClusterScalers(_required(parts.cluster)))
     reconciler = Reconciler(
-        KubernetesWorkloadObserver(parts.cluster, source.scalers),
+        KubernetesWorkloadObserver(parts.cluster, source.newest),
         PrometheusMetricsObserver(parts.prometheus, settings.queries),
         _actuators(settings, parts),
         histories,

@@ -47,6 +47,7 @@ class DashboardRecorder:
     def report(self, reports: Sequence[PoolReport]) -> None:
         """Takes the reports of one tick; pools that are not in it are forgotten."""
         if not reports:
+            self.snapshot = replace(self.snapshot, pools={})
             return
         before = self.snapshot.pools
         views = {report.scaler.key: self._view(before.get(report.scaler.key), report) for report in reports}

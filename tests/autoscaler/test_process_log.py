@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,10 +76,10 @@ def test_a_field_never_hides_the_level_or_the_time() -> None:
 
 def test_a_traceback_is_part_of_its_line() -> None:
     try:
-        _ = {}["pods"]
+        os.environ["NO_SUCH_VARIABLE"]
     except KeyError as error:
         line = formatted(msg="m", exc_info=(type(error), error, error.__traceback__))
-    assert line["traceback"].endswith("KeyError: 'pods'\n")
+    assert line["traceback"].endswith("KeyError: 'NO_SUCH_VARIABLE'\n")
 
 
 def test_logs_go_to_stderr_from_the_level_on(capsys: pytest.CaptureFixture[str]) -> None:

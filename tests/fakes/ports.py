@@ -6,7 +6,6 @@ Where an exception stands in the place of an answer, it is raised: a bug in the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
@@ -19,8 +18,6 @@ from autoscaler.observers.workload import ScaleTarget, Workload, WorkloadUnavail
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.reasons import Reason
 
-AnswerT = TypeVar("AnswerT")
-
 
 class FakeWorkloads:
     """Shows the workloads it was given."""
@@ -29,7 +26,10 @@ class FakeWorkloads:
         self.workloads = dict(workloads)
 
     def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
-        return answer(self.workloads[scaler.key])
+        workload = self.workloads[scaler.key]
+        if isinstance(workload, Exception):
+            raise workload
+        return workload
 
 
 class FakeMetrics:
@@ -43,8 +43,9 @@ class FakeMetrics:
         self, pools: Sequence[PoolQuery], now_seconds: float
     ) -> Mapping[PoolKey, MetricsObservation | ObservationUnavailable]:
         self.asked.append(tuple(pools))
-        observations = answer(self.observations)
-        return {pool.key: observations[pool.key] for pool in pools if pool.key in observations}
+        if isinstance(self.observations, Exception):
+            raise self.observations
+        return {pool.key: self.observations[pool.key] for pool in pools if pool.key in self.observations}
 
 
 class FakeActuator:
@@ -56,7 +57,9 @@ class FakeActuator:
 
     def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
         self.writes.append((target.name, from_replicas, to_replicas))
-        return answer(self.result)
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
 
 
 class FakeReporter:
@@ -79,7 +82,9 @@ class FakeSource:
         self.given: tuple[InferenceScaler | InvalidInferenceScaler, ...] | Exception = scalers
 
     def scalers(self) -> Sequence[InferenceScaler | InvalidInferenceScaler]:
-        return answer(self.given)
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
 
 
 class FakeEventSink:
@@ -110,10 +115,3 @@ class FakeDecisionLog:
 
     def write(self, record: DecisionRecord) -> None:
         self.records.append(record)
-
-
-def answer(given: AnswerT | Exception) -> AnswerT:
-    """What was given, or raises it."""
-    if isinstance(given, Exception):
-        raise given
-    return given

@@ -73,7 +73,7 @@ class Tick:
     def remembered(self) -> ScalingHistory:
         scaler = self.scalers[0]
         assert isinstance(scaler, InferenceScaler)
-        return self.histories.recall(scaler, -1, NOW)
+        return self.histories.recall(scaler, -1, NOW + 3600.0)
 
 
 @pytest.mark.parametrize(
