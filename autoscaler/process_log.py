@@ -47,7 +47,8 @@ def configure_process_log(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for chatty in ("urllib3", "kubernetes", "uvicorn", "asyncio"):
+    for chatty in ("kubernetes", "uvicorn", "asyncio"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
-    # The loop logs what its scheduler's events say; the scheduler would log each of them once more.
-    logging.getLogger("apscheduler").setLevel(logging.CRITICAL)
+    # What these would warn of is told by the loop (a tick that failed) and by whoever made the request.
+    for repeating in ("apscheduler", "urllib3"):
+        logging.getLogger(repeating).setLevel(logging.CRITICAL)

@@ -19,7 +19,7 @@ from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
 from autoscaler.clock import Clock, SystemClock
 from autoscaler.controller.accelerator_pools import AcceleratorPoolReporter
 from autoscaler.controller.config_directory import ConfigDirectory
-from autoscaler.controller.events import EventReporter
+from autoscaler.controller.events import EventReporter, LoggedEvents
 from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.loop import ControlLoop
@@ -158,7 +158,7 @@ def _assemble(settings: ControllerSettings, parts: _Parts) -> tuple[ControlLoop,
         PrometheusMetricsObserver(parts.prometheus, settings.queries),
         _actuators(settings, parts),
         histories,
-        [records, telemetry, recorder, *_cluster_reporters(settings, parts, records)],
+        [records, telemetry, recorder, EventReporter(LoggedEvents()), *_cluster_reporters(settings, parts, records)],
         parts.executor,
     )
     loop = ControlLoop(
@@ -209,7 +209,6 @@ def _elector(settings: ControllerSettings, connection: ApiConnection, clock: Clo
         identity,
         clock,
         random.random,
-        on_change=lambda leads: logger.info("leads" if leads else "does not lead", extra={"identity": identity}),
     )
 
 
@@ -249,6 +248,14 @@ def _observe_the_process(telemetry: Telemetry, parts: _Parts) -> None:
         "outcome",
         lambda: {name: float(count) for name, count in asdict(parts.prometheus.counts()).items()},
     )
+    if parts.directory is not None:
+        directory = parts.directory
+        telemetry.add_gauges(
+            "tokenscaler_config_file_refused",
+            "1 for each file of the folder that is not in force as it stands.",
+            "file",
+            lambda: {bad.path.name: 1.0 for bad in directory.bad_files},
+        )
 
 
 def _stop_on_signals() -> threading.Event:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,6 +10,8 @@ from typing import Protocol
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
 from policies.reasons import Reason
+
+logger = logging.getLogger(__name__)
 
 NORMAL, WARNING = "Normal", "Warning"
 
@@ -49,6 +52,16 @@ class EventSink(Protocol):
     def send(self, event: PoolEvent) -> None:
         """Takes one Event."""
         ...
+
+
+class LoggedEvents:
+    """An EventSink for the process log: what happens is to be found there too where no Event may be written."""
+
+    def send(self, event: PoolEvent) -> None:
+        """Logs one Event, at warning or info."""
+        level = logging.WARNING if event.type == WARNING else logging.INFO
+        fields = {"namespace": event.scaler.namespace, "scaler": event.scaler.name, "note": event.message}
+        logger.log(level, "pool event", extra=fields | {"reason": event.reason.value})
 
 
 class EventReporter:

@@ -94,9 +94,10 @@ def test_logs_go_to_stderr_from_the_level_on(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("level", "name", "of", "expected"),
     [
-        pytest.param("debug", "urllib3", "info", False, id="a library that logs each request is quiet"),
-        pytest.param("info", "urllib3", "warning", True, id="its warnings are logged"),
-        pytest.param("error", "urllib3", "warning", False, id="unless only errors are wanted"),
+        pytest.param("debug", "uvicorn", "info", False, id="a library that logs each request is quiet"),
+        pytest.param("info", "uvicorn", "warning", True, id="its warnings are logged"),
+        pytest.param("error", "uvicorn", "warning", False, id="unless only errors are wanted"),
+        pytest.param("info", "urllib3.connectionpool", "warning", False, id="who asks speaks for its connections"),
         pytest.param("info", "apscheduler.executors.default", "error", False, id="the loop speaks for its scheduler"),
         pytest.param("debug", "autoscaler.controller.loop", "debug", True, id="debug is for our own"),
     ],

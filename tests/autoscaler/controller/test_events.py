@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
-from autoscaler.controller.events import NORMAL, WARNING, EventReporter, event_of
+from autoscaler.controller.events import NORMAL, WARNING, EventReporter, LoggedEvents, event_of
 from autoscaler.controller.pool_report import PoolReport
 from policies.reasons import Reason
 from tests.builders import a_blackout, a_history
@@ -132,3 +134,16 @@ def test_a_pool_that_was_gone_is_seen_for_the_first_time_again() -> None:
     for reports in ([AT_REST], [], [OTHER_VOTE]):
         reporter.report(reports)
     assert sink.sent == []
+
+
+def test_events_stand_in_the_process_log_with_their_reason(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    reporter = EventReporter(LoggedEvents())
+    for report in (AT_REST, RAISED, AFTER_THE_RAISE, FORBIDDEN):
+        reporter.report([report])
+    logged = [vars(record) for record in caplog.records]
+    assert [(each["levelname"], each["namespace"], each["scaler"], each["reason"]) for each in logged] == [
+        ("INFO", "inference", "llama", "SucceededRescale"),
+        ("WARNING", "inference", "llama", "Forbidden"),
+    ]
+    assert logged[1]["note"] == "grant verb patch"
