@@ -64,7 +64,24 @@ def propose_ratio(ratio: float, replicas: int, ready_replicas: int, tolerance: T
     return min(math.ceil(ratio * float(ready_replicas)), MAXIMUM_INT32)
 
 
-def sum_of_items(values_milli: tuple[int, ...]) -> int:
-    """The items of one metric added as int64 are: a sum beyond the range comes out wrapped round, negative or not."""
-    wrapped = sum(values_milli) & (2 * MAXIMUM_INT64 + 1)
-    return wrapped - 2 * (MAXIMUM_INT64 + 1) if wrapped > MAXIMUM_INT64 else wrapped
+def sum_for_value(values_milli: tuple[int, ...]) -> int:
+    """The items of one metric added up for a Value target; at the int64 maximum the sum ends."""
+    total = 0
+    for value_milli in values_milli:
+        if value_milli > 0 and total > MAXIMUM_INT64 - value_milli:
+            return MAXIMUM_INT64
+        total += value_milli
+    return total
+
+
+def sum_for_average_value(values_milli: tuple[int, ...]) -> int:
+    """The items of one external metric added up for an AverageValue target.
+
+    As soon as the sum is negative it is taken for one beyond int64, and ends there as the maximum.
+    """
+    total = 0
+    for value_milli in values_milli:
+        total += value_milli
+        if total < 0 or total > MAXIMUM_INT64:
+            return MAXIMUM_INT64
+    return total

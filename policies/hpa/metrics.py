@@ -13,7 +13,8 @@ from policies.hpa.metric_proposal import (
     propose_average_value,
     propose_ratio,
     propose_value,
-    sum_of_items,
+    sum_for_average_value,
+    sum_for_value,
 )
 
 FAILED_GET_EXTERNAL_METRIC = "FailedGetExternalMetric"
@@ -34,7 +35,12 @@ class MeasuredMetric:
     target_type: TargetType
     target_milli: int
     values_milli: tuple[int, ...]
-    failure_reason: str = FAILED_GET_EXTERNAL_METRIC
+    is_object: bool = False
+
+    @property
+    def failure_reason(self) -> str:
+        """The reason of condition ScalingActive where the metric cannot be evaluated."""
+        return FAILED_GET_OBJECT_METRIC if self.is_object else FAILED_GET_EXTERNAL_METRIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +112,17 @@ def propose(metric: Metric, pods: PodCounts, tolerance: Tolerance) -> Proposal |
 
 
 def _average_value(metric: MeasuredMetric, pods: PodCounts, tolerance: Tolerance) -> Proposal:
-    total = sum_of_items(metric.values_milli)
-    if total < 0:  # taken for a sum beyond int64
-        replicas = propose_average_value(MAXIMUM_INT64, metric.target_milli, pods.status, tolerance)
+    add_up = sum_for_value if metric.is_object else sum_for_average_value
+    total = add_up(metric.values_milli)
+    replicas = propose_average_value(total, metric.target_milli, pods.status, tolerance)
+    if float(total) >= float(MAXIMUM_INT64):
         return Proposal(replicas, average_value_milli=MAXIMUM_INT64)
     average = math.ceil(float(total) / float(pods.status)) if pods.status else None
-    replicas = propose_average_value(total, metric.target_milli, pods.status, tolerance)
     return Proposal(replicas, average_value_milli=average)
 
 
 def _value(metric: MeasuredMetric, pods: PodCounts, tolerance: Tolerance) -> Proposal | FailedMetric:
-    total = sum_of_items(metric.values_milli)
+    total = sum_for_value(metric.values_milli)
     is_in_band = tolerance.holds(float(total) / float(metric.target_milli))
     if pods.spec > 0 and pods.matching == 0 and not is_in_band:
         return FailedMetric(metric.failure_reason, is_external=True)

@@ -28,8 +28,6 @@ from policies.history import ScaleEvent, TimedRecommendation, longest_period_sec
 from policies.hpa.memory import change_within, is_outdated, store_recommendation
 from policies.hpa.metric_proposal import Tolerance
 from policies.hpa.metrics import (
-    FAILED_GET_EXTERNAL_METRIC,
-    FAILED_GET_OBJECT_METRIC,
     FailedMetric,
     MeasuredMetric,
     Metric,
@@ -118,7 +116,7 @@ def metric_of(given: Mapping[str, Any]) -> Metric:
                 TargetType(given["target_type"]),
                 given["target_milli"],
                 tuple(given["values_milli"]),
-                FAILED_GET_OBJECT_METRIC if source == "Object" else FAILED_GET_EXTERNAL_METRIC,
+                is_object=source == "Object",
             )
 
 

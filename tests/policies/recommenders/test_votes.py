@@ -149,6 +149,44 @@ def test_shrinking_takes_unseen_caches_for_full(usage: Any, cautious_replicas: f
 
 
 @pytest.mark.parametrize(
+    ("name", "signals", "metrics", "replicas", "cautious_replicas"),
+    [
+        pytest.param(
+            "tokensInFlight",
+            {"tokensInFlight": {"perReplica": 30_000}},
+            an_observation({USED: a_signal(9000, 6000, None), WAITING: a_signal(2, 1, None)}),
+            (15_000 + 3 * 1750) * 1.25 / 30_000,
+            (15_000 + 30_000 + (3 + 2) * 1750) / 30_000,
+            id="an unseen replica holds its share of tokens, and has the longest queue of its peers",
+        ),
+        pytest.param(
+            "tokensInFlight",
+            {"tokensInFlight": {"perReplica": 30_000}},
+            without(an_observation({RUNNING: a_signal(2, 1, None), WAITING: a_signal(2, 1, None)}), USED),
+            (3 + 3) * 2150 * 1.25 / 30_000,
+            (3 * 2150 + 30_000 + (3 + 2) * 2150) / 30_000,
+            id="the same by running requests",
+        ),
+        pytest.param(
+            "tokenRate",
+            {"tokenRate": {"perReplicaPerSecond": 1000}},
+            an_observation(
+                {Signal.PROMPT_TOKENS: a_signal(300, 100, None), Signal.GENERATION_TOKENS: a_signal(50, 30, None)}
+            ),
+            480 * 1.25 / 1000,
+            (400 + 1000 + 80 + 50) / 1000,
+            id="an unseen replica works at its full rate, and generates as much as the busiest",
+        ),
+    ],
+)
+def test_an_unseen_replica_may_be_full(
+    name: str, signals: dict[str, Any], metrics: MetricsObservation, replicas: float, cautious_replicas: float
+) -> None:
+    vote = the_vote(name, signals, metrics)
+    assert (vote.replicas, vote.cautious_replicas) == (pytest.approx(replicas), pytest.approx(cautious_replicas))
+
+
+@pytest.mark.parametrize(
     ("waiting", "replicas", "cautious_replicas"),
     [
         pytest.param(a_signal(6.0, 6.0), 3.0, 3.0, id="12 waiting requests at 4 a replica"),

@@ -1,0 +1,76 @@
+"""What the shared cases leave open of a stock HPA's sync."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies.constraints.behavior import ScalingBehavior
+from policies.history import ScaleEvent, TimedRecommendation
+from policies.hpa.metric_proposal import Tolerance
+from policies.hpa.metrics import MeasuredMetric, Metric, PodCounts, ProposedReplicas, TargetType
+from policies.hpa.reconcile import ALL_BELOW_TARGET, HPAMemory, HPASpec, reconcile
+from tests.builders import NOW
+
+BAND = Tolerance(0.1, 0.1)
+
+
+def an_external_metric(milli: int) -> MeasuredMetric:
+    return MeasuredMetric(TargetType.AVERAGE_VALUE, 1000, (milli,))
+
+
+def pods(count: int) -> PodCounts:
+    return PodCounts(count, count, count, count)
+
+
+@pytest.mark.parametrize(
+    ("metric", "minimum", "is_paused"),
+    [
+        pytest.param(ProposedReplicas(4), 0, True, id="its own zero, and nothing to see the way back by"),
+        pytest.param(ProposedReplicas(4), 1, False, id="its own zero, and a minimum to go back to"),
+        pytest.param(an_external_metric(4000), 0, False, id="its own zero, and an external metric"),
+        pytest.param(ProposedReplicas(4, is_external=True), 0, False, id="the same, worked out elsewhere"),
+    ],
+)
+def test_the_way_back_from_its_own_zero(metric: Metric, minimum: int, is_paused: bool) -> None:
+    spec = HPASpec(minimum, 10, (metric,), BAND)
+    outcome = reconcile(spec, pods(0), HPAMemory(is_scaled_to_zero=True), NOW)
+    assert (outcome.replicas == 0) is is_paused
+    assert (outcome.conditions["ScalingActive"] == "False/ScalingDisabled") is is_paused
+
+
+def test_what_is_remembered_of_a_rescale() -> None:
+    spec = HPASpec(1, 50, (an_external_metric(8000),), BAND, ScalingBehavior())
+    grown = reconcile(spec, pods(4), HPAMemory(), NOW)
+    assert grown.memory == HPAMemory(
+        (TimedRecommendation(NOW, 4), TimedRecommendation(NOW, 8)), (ScaleEvent(NOW, 4),), (), False
+    )
+    idle = HPASpec(0, 50, (an_external_metric(0),), BAND, ScalingBehavior())
+    shrunk = reconcile(idle, pods(8), grown.memory, NOW + 400)
+    assert (shrunk.replicas, shrunk.rescale_reason) == (0, ALL_BELOW_TARGET)
+    assert shrunk.memory.scale_down_events == (ScaleEvent(NOW + 400, -8),)
+    assert shrunk.memory.is_scaled_to_zero
+
+
+def test_without_behavior_no_rescale_is_remembered() -> None:
+    outcome = reconcile(HPASpec(1, 50, (an_external_metric(8000),), BAND), pods(4), HPAMemory(), NOW)
+    assert outcome.memory.events == ()
+
+
+def test_a_sync_that_changes_nothing_leaves_the_mark_of_zero_alone() -> None:
+    memory = HPAMemory(recommendations=(), is_scaled_to_zero=True)
+    outcome = reconcile(HPASpec(0, 50, (an_external_metric(4000),), BAND), pods(4), memory, NOW)
+    assert not outcome.is_rescaled
+    assert outcome.memory.is_scaled_to_zero
+    assert "ScaledToZero" not in outcome.conditions
+
+
+@pytest.mark.parametrize(
+    ("current", "milli", "replicas"),
+    [
+        pytest.param(10, 2000, 2, id="at the maximum it may shrink"),
+        pytest.param(2, 8000, 4, id="at the minimum it may grow"),
+    ],
+)
+def test_a_count_at_a_bound_is_within_it(current: int, milli: int, replicas: int) -> None:
+    spec = HPASpec(2, 10, (an_external_metric(milli),), BAND)
+    assert reconcile(spec, pods(current), HPAMemory(recommendations=()), NOW).replicas == replicas
