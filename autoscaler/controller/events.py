@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
-from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
+from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved, says_something
 from policies.reasons import Reason
 
 logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class EventReporter:
     def report(self, reports: Sequence[PoolReport]) -> None:
         """Compares with the tick before. The first sight of a pool is no change, unless it is worth a warning."""
         seen: dict[tuple[str, str], tuple[int | None, Reason]] = {}
-        for report in reports:
+        for report in filter(says_something, reports):
             state, before = _state(report), self._last.get(report.scaler.key)
             seen[report.scaler.key] = state
             event = event_of(report)

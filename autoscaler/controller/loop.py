@@ -12,6 +12,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from autoscaler.clock import Clock
 from autoscaler.controller.history_store import HistoryStore
+from autoscaler.controller.pool_report import says_something
 from autoscaler.controller.reconcile import Reconciler
 from autoscaler.controller.scaler_source import ScalerSource
 from autoscaler.telemetry import Telemetry
@@ -76,7 +77,10 @@ class ControlLoop:
             self._scheduler.shutdown(wait=True)
 
     def tick(self) -> bool:
-        """One pass over all pools; False on a standby and before the caches have been filled, where nothing is done."""
+        """One pass over all pools; False where nothing could be done yet, so that it is worth trying again soon.
+
+        That is on a standby, before the caches have been filled, and while no target has been read.
+        """
         started = self._clock.monotonic_seconds()
         tenure = self._tenure()
         if tenure is None:
@@ -93,10 +97,10 @@ class ControlLoop:
             self._histories.forget_all()
         self._last_tenure, self._was_leading = tenure, True
         # Milliseconds are finer than any sample, and the record is read by people.
-        self._reconciler.reconcile_all(self._source.scalers(), round(self._clock.now_seconds(), 3))
+        reports = self._reconciler.reconcile_all(self._source.scalers(), round(self._clock.now_seconds(), 3))
         self._finish("done")
         self._telemetry.tick_seconds.observe(self._clock.monotonic_seconds() - started)
-        return True
+        return not reports or any(map(says_something, reports))
 
     def is_alive(self) -> bool:
         """False when no tick has ended for far longer than the interval: the process should be restarted."""

@@ -12,6 +12,7 @@ from autoscaler.observers.workload import Workload, WorkloadUnavailable
 from policies.decision import ScalingDecision
 from policies.decision_input import DecisionInput
 from policies.history import ScalingHistory
+from policies.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ class Crashed:
 
 
 PoolReport = Rejected | Unobserved | Decided | Crashed
+
+
+def says_something(report: PoolReport) -> bool:
+    """False while this process has not read the target yet, as after every start: what was said before still holds."""
+    return not (isinstance(report, Unobserved) and report.unavailable.reason is Reason.NOT_READ_YET)
 
 
 class Reporter(Protocol):

@@ -16,7 +16,7 @@ from autoscaler.api.status import (
 )
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.pool_conditions import judged_conditions
-from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
+from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved, says_something
 from autoscaler.decision_log import DecisionRecord
 from policies.history import ScalingHistory
 from policies.reasons import Reason
@@ -55,7 +55,7 @@ class StatusReporter:
         still_there = {report.scaler.key for report in reports}
         for key in self._written.keys() - still_there:
             del self._written[key]
-        for report in reports:
+        for report in filter(says_something, reports):
             self._report_one(report)
 
     def _report_one(self, report: PoolReport) -> None:

@@ -175,9 +175,10 @@ class KubernetesWorkloadObserver:
         pair = self._pairs.get(path)
         if pair is not None and pair[0].uid == target.uid:
             return pair
-        why = read.problem.message if read.problem else "not read yet"
+        if read.problem is None:
+            return WorkloadUnavailable(Reason.NOT_READ_YET, f"scale of {what}: not read yet")
         reason = Reason.FORBIDDEN if isinstance(read.problem, Forbidden) else Reason.FAILED_GET_SCALE
-        return WorkloadUnavailable(reason, f"scale of {what}: {why}")
+        return WorkloadUnavailable(reason, f"scale of {what}: {read.problem.message}")
 
     def _ages(self, scaler: InferenceScaler) -> float | WorkloadUnavailable:
         """Age of the oldest watch the workload is read from, or which of them cannot be used."""
@@ -265,8 +266,9 @@ def _last_seen_count(scaler: InferenceScaler, target: WatchedTarget) -> CountHis
 def _not_read_yet(what: str, problem: ApiFailure | None) -> WorkloadUnavailable:
     if isinstance(problem, Forbidden):
         return WorkloadUnavailable(Reason.FORBIDDEN, f"{what} cannot be read: {problem.message}")
-    why = problem.message if problem is not None else "the first list is under way"
-    return WorkloadUnavailable(Reason.STALE_CACHE, f"{what} not read yet: {why}")
+    if problem is None:
+        return WorkloadUnavailable(Reason.NOT_READ_YET, f"{what} not read yet: the first list is under way")
+    return WorkloadUnavailable(Reason.STALE_CACHE, f"{what} not read yet: {problem.message}")
 
 
 def _replica_of(pod: WatchedPod) -> str:

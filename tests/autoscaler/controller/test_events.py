@@ -32,6 +32,7 @@ FORBIDDEN = a_decision_report(waiting=80.0, outcome=Reason.FORBIDDEN, message="g
 COMPETING = a_decision_report(outcome=Reason.COMPETING_AUTOSCALER, message="an HPA steers it too")
 DRY_RUN = a_decision_report(scaler=a_scaler(mode="DryRun"), waiting=80.0, outcome=Reason.DRY_RUN)
 AT_MAXIMUM = a_decision_report(scaler=a_scaler(maxReplicas=4), waiting=80.0)
+NOT_READ_YET = an_unobserved_report(Reason.NOT_READ_YET)
 OTHER_VOTE = a_decision_report(scaler=a_scaler(signals={"kvCache": {"headroomPercent": 60}}))
 
 
@@ -77,6 +78,8 @@ def reasons(*ticks: PoolReport) -> list[str]:
         pytest.param(
             [an_unobserved_report(), AT_REST], ["TargetNotFound", "WaitingRequests"], id="a target that comes back"
         ),
+        pytest.param([NOT_READ_YET, AT_REST], [], id="a target that is being read for the first time is no news"),
+        pytest.param([NOT_READ_YET, BLIND], ["MetricsUnavailable"], id="what is then seen is the first sight"),
         pytest.param([a_crash_report()] * 2, ["InternalError"], id="a bug of ours is said once"),
     ],
 )

@@ -14,9 +14,11 @@ from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.loop import DEAD_AFTER_INTERVALS, DEAD_AFTER_SECONDS, ControlLoop
 from autoscaler.controller.pool_report import Decided
 from autoscaler.controller.reconcile import Reconciler
+from autoscaler.observers.workload import WorkloadUnavailable
 from autoscaler.telemetry import Telemetry
 from policies.history import ScalingHistory
 from policies.parameters import Mode
+from policies.reasons import Reason
 from tests.builders import NOW, a_history
 from tests.fakes.ports import FakeActuator, FakeMetrics, FakeReporter, FakeSource, FakeWorkloads
 from tests.pool_builders import KEY, a_scaler, a_workload, some_waiting
@@ -37,9 +39,10 @@ class Fleet:
         self.telemetry = Telemetry()
         self.histories = HistoryStore()
         self.metrics = FakeMetrics({KEY: some_waiting(40.0)})
+        self.workloads = FakeWorkloads({KEY: a_workload()})
         actuator = FakeActuator()
         reconciler = Reconciler(
-            FakeWorkloads({KEY: a_workload()}),
+            self.workloads,
             self.metrics,
             dict.fromkeys(Mode, actuator),
             self.histories,
@@ -104,6 +107,20 @@ def test_nothing_is_decided_before_the_caches_are_filled() -> None:
     assert fleet.reporter.ticks == []
     assert fleet.ticks("unsynced") == 1.0
     fleet.is_synced = True
+    assert fleet.loop.tick()
+
+
+def test_targets_that_have_not_been_read_yet_are_looked_at_again_soon() -> None:
+    fleet = Fleet()
+    fleet.workloads.workloads[KEY] = WorkloadUnavailable(Reason.NOT_READ_YET, "the first list is under way")
+    assert not fleet.loop.tick()
+    fleet.workloads.workloads[KEY] = WorkloadUnavailable(Reason.STALE_CACHE, "the list fails")
+    assert fleet.loop.tick()
+
+
+def test_without_any_pool_there_is_no_hurry() -> None:
+    fleet = Fleet()
+    fleet.source.given = ()
     assert fleet.loop.tick()
 
 

@@ -102,6 +102,11 @@ def with_status(status: InferenceScalerStatus, **spec: Any) -> InferenceScaler:
             id="another condition",
         ),
         pytest.param([a_decision_report(), an_unobserved_report(), a_decision_report()], [1, 2, 3], id="gone and back"),
+        pytest.param(
+            [an_unobserved_report(Reason.NOT_READ_YET), a_decision_report()],
+            [0, 1],
+            id="a target that is being read for the first time is not worth a write",
+        ),
         pytest.param([a_rejected_report()] * 2, [1, 1], id="an invalid spec is written once"),
         pytest.param([a_crash_report()] * 2, [1, 1], id="a bug of ours is written once"),
         pytest.param(
