@@ -20,7 +20,13 @@ class Spoilt(enum.Enum):
     UNAVAILABLE = "503, as from a load balancer without a backend"
     REJECTED = "422, as for a query that is too expensive"
     HTML = "200 with a login page"
-    WARNINGS = "200 with the data and a warning, as from Thanos with a store missing"
+    WARNINGS = "200 with every second series and a warning, as from Thanos with a store missing"
+
+
+def _of_one_store(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    # By the pod, so that the same series are missing in every answer; what has no pod stays.
+    pods = sorted({row["metric"]["pod"] for row in rows if "pod" in row["metric"]})
+    return [row for row in rows if "pod" not in row["metric"] or pods.index(row["metric"]["pod"]) % 2 == 0]
 
 
 class PrometheusProxy:
@@ -89,5 +95,7 @@ class PrometheusProxy:
         content = answer.content
         if self.spoilt is Spoilt.WARNINGS and answer.status_code == 200:
             document = answer.json() | {"warnings": ["store 10.0.0.7:10901: no answer within 2s"]}
+            if document["data"]["resultType"] == "vector":
+                document["data"]["result"] = _of_one_store(document["data"]["result"])
             content = json.dumps(document).encode()
         return answer.status_code, content, answer.headers.get("content-type", "application/json")

@@ -261,6 +261,19 @@ class Fleet:
         about = [event for event in found if event["involvedObject"].get("kind") == "InferenceScaler"]
         return sorted(about, key=lambda event: event["metadata"]["creationTimestamp"])
 
+    def wait_event(self, reason: str, timeout_seconds: float = 30) -> Document:
+        """The first Event with this reason. Raises TimeoutError with those that came instead."""
+
+        def found() -> list[Document]:
+            return [event for event in self.events() if event["reason"] == reason]
+
+        try:
+            wait_until(lambda: bool(found()), f"an Event {reason}", timeout_seconds)
+        except TimeoutError as error:
+            told = [f"{event['reason']}: {event['message']}" for event in self.events()]
+            raise TimeoutError(f"{error}; there are {told}") from error
+        return found()[0]
+
     # --- evidence -------------------------------------------------------------------------------------------------
 
     def scale_writes(self) -> tuple[AuditEvent, ...]:
