@@ -60,7 +60,13 @@ class HttpServer:
         self._socket = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=takes_both)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2, loop="uvloop"
+            app,
+            log_config=None,  # its own would print lines that are no JSON
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=2,
+            loop="uvloop",
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve, name="http", daemon=True)

@@ -179,7 +179,7 @@ def test_as_json_the_newest_record_is_all_that_stands_on_stdout(
     assert json.loads(capsys.readouterr().out)["name"] == "two"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def controller() -> Iterator[str]:
     records = LatestRecords(NoDecisionLog())
     records.report([a_decision_report(waiting=80.0)])

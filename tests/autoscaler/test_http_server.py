@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import urllib.error
 import urllib.request
@@ -139,6 +140,13 @@ def test_a_stopped_server_gives_its_port_back() -> None:
     controller.server.stop()
     with socket.create_server(("127.0.0.1", controller.server.port)):
         pass
+
+
+def test_what_the_server_logs_goes_where_all_logs_go() -> None:
+    Controller().server.stop()
+    for name in ("uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        assert (logger.propagate, logger.handlers) == (True, [])
 
 
 def test_a_server_that_was_never_started_can_be_stopped() -> None:
