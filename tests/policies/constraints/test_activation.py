@@ -78,6 +78,15 @@ def test_idleness_is_remembered_from_its_first_moment_and_forgotten_with_the_fir
     assert decide(a_decision_input(SLEEPY, busy, replicas=1, history=first)).next_history.idle_since_seconds is None
 
 
+def test_replicas_that_are_not_ready_prove_nothing() -> None:
+    nobody = {
+        signal: a_signal() for signal in (Signal.RUNNING_REQUESTS, Signal.WAITING_REQUESTS, Signal.REQUESTS_FINISHED)
+    }
+    metrics = an_observation(nobody, ready=0, queries={"pendingRequests": 0.0})
+    starting = ReplicaCounts(1, 1, 0, starting=1)
+    assert decide(a_decision_input(SLEEPY, metrics, replicas=starting)).next_history.idle_since_seconds is None
+
+
 def test_what_a_cache_still_holds_is_no_request() -> None:
     policy = a_policy(minReplicas=0, signals={**SIGNALS, "kvCache": {}})
     metrics = quiet(KV_CACHE_USAGE=a_signal(0.2))

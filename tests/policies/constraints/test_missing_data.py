@@ -134,6 +134,15 @@ def test_the_fallback(blind_seconds: float, fallback: dict[str, Any] | None, rep
             id="but that there are none lowers nothing",
         ),
         pytest.param(
+            {
+                "signals": {**KV_CACHE, "pendingRequests": {"query": "q", "perReplica": 1}},
+                "schedules": [{**ALWAYS, "minReplicas": 3}],
+            },
+            seen(0.1, None, None, None, queries={"pendingRequests": 7}),
+            7,
+            id="the largest of them",
+        ),
+        pytest.param(
             {"signals": KV_CACHE, "schedules": [{**ALWAYS, "minReplicas": 8}]},
             a_blackout(),
             8,

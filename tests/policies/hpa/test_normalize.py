@@ -20,6 +20,7 @@ WITHIN = Reason.DESIRED_WITHIN_RANGE
         pytest.param(5, 2, 2, WITHIN, id="exactly the minimum"),
         pytest.param(5, 1, 2, Reason.TOO_FEW_REPLICAS, id="one fewer than the minimum"),
         pytest.param(5, 5, 5, WITHIN, id="no change"),
+        pytest.param(10, 30, 20, Reason.TOO_MANY_REPLICAS, id="the policies allow the maximum: the maximum is named"),
     ],
 )
 def test_where_a_limit_begins_to_act(current: int, desired: int, replicas: int, reason: Reason) -> None:
@@ -43,3 +44,10 @@ def test_where_a_limit_begins_to_act_without_behavior(
 ) -> None:
     limited = limit_without_behavior(current, desired, 2, 20)
     assert (limited.replicas, limited.reason) == (replicas, reason)
+
+
+def test_a_floor_at_the_minimum_is_named_after_the_minimum() -> None:
+    policies = [{"type": "Pods", "value": 3, "periodSeconds": 60}]
+    behavior = ScalingBehavior.model_validate({"scaleDown": {"policies": policies}})
+    limited = limit_with_behavior(5, 1, 2, 20, behavior, (), NOW)
+    assert (limited.replicas, limited.reason) == (2, Reason.TOO_FEW_REPLICAS)

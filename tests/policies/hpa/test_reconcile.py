@@ -74,3 +74,15 @@ def test_a_sync_that_changes_nothing_leaves_the_mark_of_zero_alone() -> None:
 def test_a_count_at_a_bound_is_within_it(current: int, milli: int, replicas: int) -> None:
     spec = HPASpec(2, 10, (an_external_metric(milli),), BAND)
     assert reconcile(spec, pods(current), HPAMemory(recommendations=()), NOW).replicas == replicas
+
+
+@pytest.mark.parametrize(
+    ("milli", "replicas"),
+    [
+        pytest.param(1000, 2, id="the minimum, where the metric asks for less"),
+        pytest.param(3000, 3, id="what the metric asks for, where that is more"),
+    ],
+)
+def test_from_its_own_zero_it_goes_at_least_to_the_minimum(milli: int, replicas: int) -> None:
+    spec = HPASpec(2, 10, (an_external_metric(milli),), BAND, ScalingBehavior())
+    assert reconcile(spec, pods(0), HPAMemory(is_scaled_to_zero=True), NOW).replicas == replicas
