@@ -69,4 +69,4 @@ def limit_by_stabilization(situation: Situation, replicas: int) -> Limited:
     if after < replicas:
         message = f"held at {after}: no more were needed for all of the last {duration(up_window)}"
         return Limited(after, Reason.SCALE_UP_STABILIZED, message)
-    return Limited(after, Reason.NOT_LIMITED, f"the same within the last {duration(down_window)}")
+    return Limited(after, Reason.NOT_LIMITED, "no window holds it")
