@@ -160,6 +160,33 @@ def explain(
 
 
 @app.command()
+def forecast(
+    series: Annotated[Path, typer.Argument(help="CSV: timestamp_s,value[,input_tokens,output_tokens]; rows or bins.")],
+    column: Annotated[str, typer.Option(help="A column, or several joined by +.")] = "value",
+    bin_width: Annotated[
+        str | None, typer.Option("--bin", help="Width of a bin, such as 5m; request rows are counted into bins.")
+    ] = None,
+    backtest: Annotated[bool, typer.Option("--backtest", help="Score rolling forecasts instead.")] = False,
+    test_days: Annotated[float | None, typer.Option(help="Days at the series' end that are scored.")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="CSV with every scored forecast (with --backtest).")] = None,
+    output: Annotated[Output, typer.Option(help="text or json.")] = Output.TEXT,
+) -> None:
+    """Show the forecast of a recorded series as a picture, or how good it would have been.
+
+    Example: tokenscaler forecast load.csv --column input_tokens+output_tokens --bin 5m --backtest
+    """
+    from autoscaler.forecast_command import BacktestRequest, SeriesRequest, backtest_series, forecast_series
+
+    request = SeriesRequest(series, column, bin_width)
+    if not backtest:
+        if predictions is not None or test_days is not None:
+            refuse("--predictions and --test-days go with --backtest")
+        raise typer.Exit(forecast_series(request, output is Output.JSON, _console()))
+    scoring = BacktestRequest(test_days, predictions)
+    raise typer.Exit(backtest_series(request, scoring, output is Output.JSON, _console()))
+
+
+@app.command()
 def crd() -> None:
     """Print the custom resource definitions.
 
