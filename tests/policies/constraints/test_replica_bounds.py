@@ -70,6 +70,12 @@ def test_the_count_stays_within_the_bounds(
     assert (decision.desired_replicas, decision.reason) == (replicas, reason)
 
 
+def test_a_cap_is_named_after_the_maximum_even_where_the_minimum_is_the_same() -> None:
+    policy = a_policy(signals=PENDING, minReplicas=4, maxReplicas=4)
+    decision = decide(a_decision_input(policy, an_observation(queries={"pendingRequests": 8})))
+    assert "capped at 4 by maxReplicas" in decision.message
+
+
 def test_a_cap_says_what_was_wanted_and_what_caps_it() -> None:
     policy = a_policy(signals=PENDING, schedules=[{**ALWAYS, "name": "night", "maxReplicas": 6}])
     decision = decide(a_decision_input(policy, an_observation(queries={"pendingRequests": 8})))
