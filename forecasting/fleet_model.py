@@ -107,7 +107,7 @@ class FleetModel:
         self._issued.pop(now - steps, None)
         self._ridge.learn(now, self._clipped(residuals))
         self._trained_rows += np.isfinite(residuals)
-        self._scale.learn(now, np.abs(errors[:, :steps]))
+        self._scale.learn(now, np.abs(errors[:, :steps]), np.sqrt(np.maximum(self.history.mean, 0.0)))
         self._quantiles.learn(now, errors / scales, covered)
 
     def _clipped(self, residuals: FloatArray) -> FloatArray:
@@ -142,7 +142,7 @@ class FleetModel:
         by_step = self._outages.apply(history.now, loads, quantiles[:, :steps], history)
         by_window = np.concatenate([by_step[:, :1], quantiles[:, steps:]], axis=1)
         # A maximum is at least each of its bins, so its quantiles are at least theirs.
-        by_window = np.maximum(by_window, np.maximum.accumulate(by_step, axis=1))
+        by_window = np.maximum.accumulate(np.maximum(by_window, by_step), axis=1)
         return FleetPrediction(point[:, :steps], np.maximum.accumulate(by_step, axis=2), by_window)
 
     def _point(self, features: Features) -> FloatArray:

@@ -18,6 +18,7 @@ PRIOR = np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0, 0.0])
 PENALTIES = np.array([*[chosen.SCALE_PENALTY] * 8, chosen.SCALE_PENALTY / 5])
 REMEMBERED_DAYS = 6
 OUTLIER = 12.0  # times the day-long mean: larger errors count as this
+SMALLEST_TELLING_SHARE = 0.001
 SMALLEST_TARGET = 0.05  # times the day-long mean
 MEAN_LOG_OF_ABSOLUTE_ERROR = -0.6  # of errors with mean 1: makes "no knowledge" a constant near zero
 LOG_RANGE = (-2.0, 2.5)  # of the scale against the day-long mean
@@ -38,8 +39,12 @@ class ResidualScale:
             shape, PENALTIES, PRIOR, chosen.SCALE_HALF_LIFE_DAYS * day, block_bins=parameters.hour_bins
         )
 
-    def learn(self, now: int, absolute_errors: FloatArray) -> None:
-        """Takes |u| of the forecasts that have come due with bin `now`, (pools, steps); NaN where not scored."""
+    def learn(self, now: int, absolute_errors: FloatArray, typical: FloatArray) -> None:
+        """Takes |u| of the forecasts that have come due with bin `now`, (pools, steps); NaN where not scored.
+
+        `typical` (pools,) is the square root of the mean load. While errors are below 0.1 % of it (an idle or a
+        constant pool) there is nothing to learn from their ratios.
+        """
         slow = self._levels[2]
         errors = np.where(np.isfinite(slow), np.minimum(absolute_errors, OUTLIER * slow + 1e-12), absolute_errors)
         self._errors.write(now, errors)
@@ -47,7 +52,8 @@ class ResidualScale:
         around = self._errors.read(np.arange(now - 2 * reach, now + 1), now)
         self._hour_sums.write(now - reach, mean_ignoring_missing(around, np.full(errors.shape, np.nan)))
         target = np.log(np.maximum(errors, SMALLEST_TARGET * slow) + 1e-12) - np.log(slow + 1e-12)
-        self._ridge.learn(now, target - MEAN_LOG_OF_ABSOLUTE_ERROR)
+        is_telling = slow > SMALLEST_TELLING_SHARE * typical[:, None]
+        self._ridge.learn(now, np.where(is_telling, target - MEAN_LOG_OF_ABSOLUTE_ERROR, np.nan))
         known = np.isfinite(errors)
         for position, half_life in enumerate(self._half_lives):
             level, rate = self._levels[position], 1 - 0.5 ** (1 / half_life)

@@ -19,6 +19,7 @@ from forecasting.time_series import TimeSeries, mean_of_samples, rate_of_events
 TIME_COLUMN = "timestamp_s"
 DEFAULT_BIN_SECONDS = 300
 EVEN_TOLERANCE_SECONDS = 1e-6
+LEAST_NEIGHBOUR_SHARE = 0.5  # of the rows follow at the common distance; requests on a grid of seconds do not
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,9 @@ def _even_spacing(at_seconds: FloatArray) -> float | None:
     if len(at_seconds) < 2:
         return None
     distances = np.diff(np.sort(at_seconds))
-    usual = float(np.median(distances))
-    if usual < 1.0:
+    spacing = float(distances.min())
+    if spacing < 1.0:
         return None
-    multiples = distances / usual
-    is_even = np.abs(multiples - np.round(multiples)) * usual <= EVEN_TOLERANCE_SECONDS
-    return usual if bool(is_even.all()) and bool((multiples >= 0.5).all()) else None
+    multiples = distances / spacing
+    is_even = np.abs(multiples - np.round(multiples)) * spacing <= EVEN_TOLERANCE_SECONDS
+    return spacing if bool(is_even.all()) and float((multiples < 1.5).mean()) >= LEAST_NEIGHBOUR_SHARE else None
