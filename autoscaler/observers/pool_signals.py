@@ -191,20 +191,22 @@ def _readings(
     now_seconds: float,
     warnings: list[str],
 ) -> list[Reading] | None:
-    """A reading a replica, or None where the signal is absent: optional, on no page, and never seen before."""
+    """A reading a replica, or None where the signal is absent: optional, on no page, and never seen before.
+
+    What was not looked for is not absent: neither where its query has failed nor where there is no page to look at.
+    """
     failure = trouble.failed.get(rule.signal)
     if failure is not None:
-        if not rule.is_required and rule.signal not in memory.seen:
-            return None
         return [Unknown(failure)] * len(replicas)
     missing = _why_missing(memory, rule, trouble)
     readings: list[Reading] = []
-    renamed = on_page = 0
+    renamed = on_page = pages = 0
     for replica in replicas:
         state = replica.state
         if isinstance(state, Unknown):
             readings.append(state)
             continue
+        pages += 1
         value = _value(memory.engine, rule, replica.pods)
         if value is None:
             readings.append(missing)
@@ -217,7 +219,7 @@ def _readings(
             on_page += 1
     if on_page:
         memory.seen.add(rule.signal)
-    elif not rule.is_required and rule.signal not in memory.seen and rule.signal not in trouble.partial:
+    elif pages and not rule.is_required and rule.signal not in memory.seen and rule.signal not in trouble.partial:
         return None
     if renamed and (rule.is_required or rule.signal in memory.seen) and rule.signal not in trouble.partial:
         warnings.append(

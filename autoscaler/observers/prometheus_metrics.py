@@ -73,6 +73,7 @@ class PrometheusMetricsObserver:
         self._urgent: frozenset[Purpose] = frozenset()
         self._user_queries = UserQueries(settings.user_queries_per_request)
         self._tables = AnswerTables(settings)
+        self._in_vain: dict[Purpose, str] = {}  # why a query that no answer is kept of has failed when last asked
         self._pods: dict[PodKey, PodMemory] = {}
         self._pools: dict[PoolKey, _Pool] = {}
         self._prometheus_is_ahead_seconds = 0.0
@@ -139,27 +140,37 @@ class PrometheusMetricsObserver:
 
     def _take(self, answers: Mapping[Purpose, Answer], now_seconds: float) -> tuple[TickTrouble, tuple[str, ...]]:
         """Stores the answers; returns what is therefore unknown, and the warnings that concern every pool."""
-        failed: dict[Signal, str] = {}
         partial: set[Signal] = set()
         warnings: list[str] = []
         for purpose, answer in answers.items():
             if isinstance(answer, PrometheusFailure):
                 warnings.append(answer.message)
                 if not self._tables.is_kept(purpose):
-                    failed |= dict.fromkeys(signals_of(purpose), answer.message)
+                    self._in_vain[purpose] = answer.message
                 continue
+            self._in_vain.pop(purpose, None)
             warnings += [f"query {purpose.value}: {warning}" for warning in answer.warnings]
             if answer.is_partial:
                 partial.update(signals_of(purpose))
             self._tables.store(purpose, answer, now_seconds)
         sample_times = answers.get(Purpose.SAMPLE_TIME)
         trouble = TickTrouble(
-            failed,
+            self._failed_signals(),
             frozenset(partial),
             pages_are_unknown=not isinstance(sample_times, Vector) or sample_times.is_partial,
             rate_window_seconds=self._settings.rate_window_seconds,
         )
         return trouble, tuple(warnings)
+
+    def _failed_signals(self) -> dict[Signal, str]:
+        """What is unknown of everybody until its query is answered, also at ticks that do not ask it."""
+        plan = self._newest_plan
+        return {
+            signal: why
+            for purpose, why in self._in_vain.items()
+            if purpose in plan.every_tick or purpose in plan.slow
+            for signal in signals_of(purpose)
+        }
 
     def _update_pods(
         self, pools: Sequence[PoolQuery], answers: Mapping[Purpose, Answer], prometheus_now: float

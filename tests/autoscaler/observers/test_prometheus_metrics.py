@@ -348,6 +348,45 @@ def test_without_any_size_the_token_counts_are_absent() -> None:
     assert found[Signal.KV_CACHE_USAGE] == signal(1.0, 0.5)
 
 
+@pytest.mark.parametrize(
+    "seconds_between_ticks",
+    [
+        pytest.param(15.0, id="asked again at every tick"),
+        pytest.param(5.0, id="not asked again at every tick"),
+    ],
+)
+def test_a_size_that_was_asked_for_in_vain_from_the_start_is_unknown_not_absent(seconds_between_ticks: float) -> None:
+    scene, pool = two_replicas()
+    scene.source.failures[CONFIG] = LATE
+    for _ in range(4):
+        found = scene.observed(pool).signals
+        assert found[Signal.KV_CACHE_USED_TOKENS].unknown_replicas == 2
+        assert found[Signal.KV_CACHE_CAPACITY_TOKENS].unknown_replicas == 2
+        scene.now += seconds_between_ticks
+        scene.scrape(0, 1)
+    del scene.source.failures[CONFIG]
+    scene.pages = {0: Page(capacity=None), 1: Page(capacity=None)}
+    scene.now += SCRAPE_SECONDS
+    scene.scrape(0, 1)
+    assert Signal.KV_CACHE_USED_TOKENS not in scene.observed(pool).signals
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        pytest.param([], id="no pods"),
+        pytest.param([a_pod(0, is_ready=False)], id="no ready pod"),
+        pytest.param([a_pod(5), a_pod(6)], id="pods that were never scraped"),
+    ],
+)
+def test_what_is_on_no_page_because_no_page_was_seen_is_not_absent(pods: list[LivePod]) -> None:
+    scene, _ = two_replicas()
+    scene.now += 600.0
+    found = scene.observed(a_pool(pods)).signals
+    assert found[Signal.KV_CACHE_CAPACITY_TOKENS].known_replicas == 0
+    assert found[Signal.KV_CACHE_USED_TOKENS].known_replicas == 0
+
+
 def test_a_new_pods_size_is_asked_for_within_15_seconds() -> None:
     scene, pool = two_replicas()
     scene.observed(pool)
