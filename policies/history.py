@@ -52,7 +52,7 @@ class ScalingHistory:
     low_coverage_since_seconds: float | None = None  # since when no more replicas have been missing than now
     most_missing_replicas: int = 0  # since then
     idle_since_seconds: float | None = None  # since when counters prove that there is no request
-    is_scaled_to_zero: bool = False  # our own last rescale was to zero
+    is_scaled_to_zero: bool = False  # the zero is ours: our own last rescale went there
 
 
 def new_history(now_seconds: float, spec_replicas: int) -> ScalingHistory:
@@ -78,6 +78,17 @@ def with_rescale(
     elif change < 0:
         shrinking = store_event(shrinking, change, now_seconds, behavior.scale_down.policies)
     return replace(history, scale_events=(*growth, *shrinking), is_scaled_to_zero=to_replicas == 0)
+
+
+def with_owner_of_zero(history: ScalingHistory, spec_replicas: int, is_count_ours: bool | None) -> ScalingHistory:
+    """The history with whose zero it is, where the target itself can tell (`is_count_ours` not None).
+
+    The target knows better than what is remembered: a write whose answer got lost may have happened, a process may
+    have died before it saved what it wrote, and a zero of ours may have become somebody else's since.
+    """
+    if spec_replicas != 0 or is_count_ours is None:
+        return history
+    return replace(history, is_scaled_to_zero=is_count_ours)
 
 
 def store_event(

@@ -27,7 +27,7 @@ from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
 from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
-from policies.history import ScalingHistory, with_rescale
+from policies.history import ScalingHistory, with_owner_of_zero, with_rescale
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode
 from policies.reasons import Reason
@@ -110,6 +110,7 @@ class Reconciler:
         now_seconds: float,
     ) -> Decided:
         history = self._histories.recall(scaler, workload.replicas.spec, now_seconds)
+        history = with_owner_of_zero(history, workload.replicas.spec, workload.is_count_ours)
         decision_input = DecisionInput(now_seconds, scaler.spec.parameters, workload.replicas, metrics, history)
         decision = decide(decision_input)
         actuation, next_history = self._actuate(scaler, workload, decision, now_seconds)

@@ -101,6 +101,7 @@ class KubernetesWorkloadObserver:
             is_paused=seen.scale.is_paused,
             is_rolling_out=seen.scale.is_rolling_out,
             cache_age_seconds=ages,
+            is_count_ours=None if seen.target.owners is None else self._field_manager in seen.target.owners,
             accelerators_per_replica=scaler.spec.accelerators_per_replica or seen.target.accelerators_per_replica,
         )
 
@@ -117,6 +118,9 @@ class KubernetesWorkloadObserver:
     def _find_target(self, scaler: InferenceScaler) -> _SeenTarget | WorkloadUnavailable:
         reference = scaler.spec.scale_target_ref
         what = f"{reference.kind} ({reference.api_version}) {scaler.namespace}/{reference.name}"
+        if not self._cluster.pods.watches(scaler.namespace):
+            message = f"{what}: namespace {scaler.namespace} is not among those that this controller watches"
+            return WorkloadUnavailable(Reason.TARGET_NOT_FOUND, message)
         kind = self._cluster.target_kind(reference.api_version, reference.kind)
         if kind.served is None:
             if isinstance(kind.problem, NotFound):
@@ -186,12 +190,15 @@ class KubernetesWorkloadObserver:
         targets = self._cluster.target_kind(reference.api_version, reference.kind).objects
         oldest = targets.age_seconds_in(scaler.namespace) if targets is not None else 0.0
         # Any: what the objects are does not matter for their age.
-        kinds: tuple[tuple[str, WatchedKind[Any]], ...] = (
+        kinds: tuple[tuple[str, WatchedKind[Any] | None], ...] = (
+            ("inferencescalers", self._cluster.inference_scalers),  # None: they come from files
             ("pods", self._cluster.pods),
             ("horizontalpodautoscalers", self._cluster.horizontal_pod_autoscalers),
             ("scaledobjects", self._cluster.scaled_objects),
         )
         for name, watched in kinds:
+            if watched is None:
+                continue
             age = self._staleness(name, watched, scaler.namespace)
             if isinstance(age, WorkloadUnavailable):
                 return age

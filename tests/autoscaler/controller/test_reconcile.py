@@ -154,6 +154,29 @@ def test_all_competitors_are_named() -> None:
     assert tick.decided().actuation.message == expected.replace("steers", "steer")
 
 
+@pytest.mark.parametrize(
+    ("is_count_ours", "is_remembered", "wakes"),
+    [
+        pytest.param(True, False, True, id="our zero, the answer to the write never came or was never saved"),
+        pytest.param(True, True, True, id="our zero"),
+        pytest.param(False, True, False, id="somebody has switched off what we had put to sleep"),
+        pytest.param(False, False, False, id="somebody has switched it off"),
+        pytest.param(None, True, True, id="nobody says whose count it is: what is remembered counts"),
+        pytest.param(None, False, False, id="nobody says and nothing is remembered"),
+    ],
+)
+def test_a_pool_at_zero_wakes_up_only_if_the_zero_is_ours(
+    is_count_ours: bool | None, is_remembered: bool, wakes: bool
+) -> None:
+    tick = Tick(
+        a_scaler(minReplicas=0, signals={"pendingRequests": {"query": "pending", "perReplica": 4}}),
+        workload=a_workload(0, is_count_ours=is_count_ours),
+        metrics=some_waiting(0.0, ready=0, queries={"pendingRequests": 10.0}),
+        history=a_history(is_scaled_to_zero=is_remembered),
+    )
+    assert tick.decided().decision.desired_replicas == (3 if wakes else 0)
+
+
 def test_an_invalid_spec_is_rejected_and_nothing_is_asked_or_written() -> None:
     tick = Tick(an_invalid_scaler())
     (report,) = tick.run()

@@ -484,6 +484,30 @@ def test_a_count_set_by_hand_is_respected_for_two_minutes(server: FakeApiServer,
     assert fleet.workload(_scaler()).competing_writers == ()
 
 
+@pytest.mark.parametrize(
+    ("managers", "expected"),
+    [
+        pytest.param([], None, id="a server that notes no owners"),
+        pytest.param(["tokenscaler"], True, id="ours"),
+        pytest.param(["kubectl"], False, id="somebody else's"),
+    ],
+)
+def test_whose_count_stands_in_the_target(
+    server: FakeApiServer, start: StartFleet, managers: list[str], expected: bool | None
+) -> None:
+    deployment = _deployment(0)
+    deployment["metadata"]["managedFields"] = [
+        {"manager": manager, "fieldsV1": {"f:spec": {"f:replicas": {}}}} for manager in managers
+    ]
+    server.put("deployments", deployment)
+    assert start().workload(_scaler()).is_count_ours is expected
+
+
+def test_a_namespace_that_is_not_watched_is_said(start: StartFleet) -> None:
+    message = start(namespaces=("batch",)).unavailable(_scaler(), Reason.TARGET_NOT_FOUND)
+    assert "namespace inference is not among those that this controller watches" in message
+
+
 def test_only_the_namespaces_that_were_named_are_asked_for(server: FakeApiServer, start: StartFleet) -> None:
     server.put("deployments", _deployment())
     server.put("pods", _pod("a"))
