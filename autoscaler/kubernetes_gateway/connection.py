@@ -229,4 +229,5 @@ def _failure_of_transport(verb: str, path: str, server: str, error: Exception) -
     # Not to connect in time is not to reach: nothing can have been done by the server.
     if isinstance(cause, TransportTimeoutError | TimeoutError) and not isinstance(cause, ConnectTimeoutError):
         return Timeout(verb, path, f"{server} did not answer in time")
-    return Unreachable(verb, path, f"{server}: {type(cause).__name__}: {cause}")
+    text = " ".join(str(cause).split())  # the library's texts have several lines
+    return Unreachable(verb, path, f"{server}: {type(cause).__name__}: {text}")

@@ -37,6 +37,10 @@ class WatchedKind(Generic[T]):
         reflector = self._reflector(namespace)
         return reflector.store.count(index_key) if reflector is not None else 0
 
+    def watches(self, namespace: str) -> bool:
+        """Whether a namespace is among those that are watched."""
+        return self._reflector(namespace) is not None
+
     @property
     def version(self) -> int:
         """Grows with every change of any object."""
