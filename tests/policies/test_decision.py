@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from math import isfinite
+from typing import Any
+
 import pytest
 
 from policies.decision import DecisionStep, decide
@@ -112,3 +115,18 @@ def test_what_is_being_rolled_out_is_no_demand() -> None:
     surging = ReplicaCounts(spec=4, status=5, ready=5)
     metrics = an_observation({Signal.KV_CACHE_USAGE: an_even_signal(3.4, 5)}, ready=5)
     assert decide(a_decision_input(replicas=surging, metrics=metrics)).desired_replicas == 4
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [
+        pytest.param({"custom": [{"name": "a", "query": "q", "perReplica": 0.001}]}, id="a custom query"),
+        pytest.param({"pendingRequests": {"query": "q", "perReplica": 1e-9}}, id="pending requests"),
+    ],
+)
+def test_the_largest_number_there_is_ends_at_the_maximum(signals: dict[str, Any]) -> None:
+    metrics = an_observation(queries={"custom/a": 1.7e308, "pendingRequests": 1.7e308})
+    behavior = {"scaleUp": {"policies": [{"type": "Pods", "value": 100, "periodSeconds": 15}]}}
+    decision = decide(a_decision_input(a_policy(signals=signals, behavior=behavior), metrics))
+    assert (decision.desired_replicas, decision.reason) == (100, Reason.TOO_MANY_REPLICAS)
+    assert all(isfinite(vote.replicas or 0.0) for vote in decision.recommendations)

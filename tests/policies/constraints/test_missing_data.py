@@ -143,6 +143,12 @@ def test_the_fallback(blind_seconds: float, fallback: dict[str, Any] | None, rep
             id="the largest of them",
         ),
         pytest.param(
+            {"signals": {**KV_CACHE, "custom": [{"name": "depth", "query": "q", "perReplica": 1}]}},
+            seen(0.1, None, None, None, queries={"custom/depth": 6}),
+            6,
+            id="a query of the user's own is seen without replicas",
+        ),
+        pytest.param(
             {"signals": KV_CACHE, "schedules": [{**ALWAYS, "minReplicas": 8}]},
             a_blackout(),
             8,
@@ -204,6 +210,15 @@ def test_lowering_in_part_sight(
     )
     decision = decide(a_decision_input(a_policy(signals=KV_CACHE), seen(*usage), replicas=20, history=history))
     assert (decision.desired_replicas, decision.reason) == (replicas, reason)
+
+
+def test_of_votes_that_are_partly_seen_the_one_that_needs_most_keeps_the_count() -> None:
+    policy = a_policy(signals={**KV_CACHE, "waitingRequests": {"perReplica": 4}})
+    metrics = seen(*(0.1,) * 19, None)
+    waiting = a_signal(*(0.0,) * 18, 36.0, None)  # the unseen queue may be as long as the longest: 72 / 4 = 18
+    metrics = replace(metrics, signals={**metrics.signals, Signal.WAITING_REQUESTS: waiting})
+    assert decide(a_decision_input(policy, metrics, replicas=20)).desired_replicas == 20
+    assert decide(a_decision_input(a_policy(signals=KV_CACHE), metrics, replicas=20)).desired_replicas == 4
 
 
 def test_an_aged_sample_may_raise_and_does_not_lower() -> None:

@@ -59,6 +59,7 @@ def test_a_value_within_the_band_asks_for_no_pods() -> None:
         pytest.param(16.1, 16100, 16100, id="a number that floats make a little too large"),
         pytest.param(0.0101, 10, 11, id="a target is rounded up, a value to the nearest"),
         pytest.param(1e30, MAXIMUM_INT64, 10**33, id="a value is at most int64"),
+        pytest.param(1e305, MAXIMUM_INT64, 10**308, id="of whatever size"),
     ],
 )
 def test_thousandths(number: float, value: int, target: int) -> None:

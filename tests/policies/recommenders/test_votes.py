@@ -210,6 +210,7 @@ def test_waiting_requests(waiting: Any, replicas: float, cautious_replicas: floa
         pytest.param(an_observation(queries={"pendingRequests": float("inf")}), UNKNOWN, id="nor is infinity"),
         pytest.param(an_observation(), UNKNOWN, id="not asked yet"),
         pytest.param(a_blackout(), UNKNOWN, id="no answer at all"),
+        pytest.param(an_observation(queries={"pendingRequests": 1e308}), 2_147_483_647, id="no end of them is capped"),
     ],
 )
 def test_pending_requests(metrics: Any, replicas: Any) -> None:
@@ -225,6 +226,7 @@ def test_pending_requests(metrics: Any, replicas: Any) -> None:
         pytest.param(0.7, 0.1, 7, id="in thousandths 0.7 / 0.1 is 7"),
         pytest.param(40.001, 10, 5, id="one thousandth too many is one replica more"),
         pytest.param(40.0004, 10, 4, id="less than half a thousandth does not exist"),
+        pytest.param(1e308, 0.001, 2_147_483_647, id="replicas end at int32, as in HPA"),
     ],
 )
 def test_custom_counts_in_thousandths_as_hpa_does(value: float, per_replica: float, rounded_up: int) -> None:
