@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from policies.hpa.metric_proposal import MAXIMUM_INT32, whole_replicas
 from policies.reasons import Reason
 from policies.wording import number
 
@@ -34,7 +34,7 @@ class ScalingRecommendation:
     @property
     def rounded_up(self) -> int:
         """Whole replicas; 0 for no opinion."""
-        return 0 if self.replicas is None else math.ceil(self.replicas)
+        return 0 if self.replicas is None else whole_replicas(self.replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,10 @@ def vote(
 ) -> ScalingRecommendation:
     """A vote of `demand / per_replica` replicas; the number is put at the end of the message.
 
-    `cautious_demand` defaults to the demand: nothing is unknown.
+    `cautious_demand` defaults to the demand: nothing is unknown. No vote is for more than the int32 maximum.
     """
-    replicas = demand / per_replica
+    replicas = _at_most_int32(demand / per_replica)
+    cautious = replicas if cautious_demand is None else max(replicas, _at_most_int32(cautious_demand / per_replica))
     return ScalingRecommendation(
         recommender=recommender,
         replicas=replicas,
@@ -70,10 +71,15 @@ def vote(
         values=values,
         demand=demand,
         per_replica=per_replica,
-        cautious_replicas=replicas if cautious_demand is None else max(replicas, cautious_demand / per_replica),
+        cautious_replicas=cautious,
         reads_replicas=reads_replicas,
         is_exact=is_exact,
     )
+
+
+def _at_most_int32(replicas: float) -> float:
+    """A record holds no infinity, and the int32 maximum is where a count ends."""
+    return min(replicas, float(MAXIMUM_INT32))
 
 
 def abstention(recommender: str, why: NoOpinion, *, reads_replicas: bool = True) -> ScalingRecommendation:

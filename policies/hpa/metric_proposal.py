@@ -27,7 +27,13 @@ class Tolerance:
 
 def milli_value(value: float) -> int:
     """A quantity in thousandths, rounded to the nearest, at most the int64 maximum."""
-    return min(round(value * 1000.0), MAXIMUM_INT64)
+    thousandths = value * 1000.0
+    return MAXIMUM_INT64 if thousandths >= MAXIMUM_INT64 else round(thousandths)
+
+
+def whole_replicas(replicas: float) -> int:
+    """A real count rounded up, at most the int32 maximum, which is also what an infinite one is."""
+    return MAXIMUM_INT32 if replicas >= MAXIMUM_INT32 else math.ceil(replicas)
 
 
 def milli_target(value: float) -> int:
@@ -46,14 +52,14 @@ def propose_average_value(total: float, target: float, replicas: int, tolerance:
     total, target = float(total), float(target)
     if replicas > 0 and tolerance.holds(total / (target * float(replicas))):
         return replicas
-    return min(math.ceil(total / target), MAXIMUM_INT32)
+    return whole_replicas(total / target)
 
 
 def propose_value(total: float, target: float, replicas: int, ready_replicas: int, tolerance: Tolerance) -> int:
     """Replicas at which the whole of the pool has `target`: the ratio of the two times the replicas that are ready."""
     ratio = float(total) / float(target)
     if replicas == 0:
-        return min(math.ceil(ratio), MAXIMUM_INT32)
+        return whole_replicas(ratio)
     return propose_ratio(ratio, replicas, ready_replicas, tolerance)
 
 
@@ -61,7 +67,7 @@ def propose_ratio(ratio: float, replicas: int, ready_replicas: int, tolerance: T
     """The present count inside the band, else the ratio times the replicas that are ready, rounded up."""
     if tolerance.holds(ratio):
         return replicas
-    return min(math.ceil(ratio * float(ready_replicas)), MAXIMUM_INT32)
+    return whole_replicas(ratio * float(ready_replicas))
 
 
 def sum_for_value(values_milli: tuple[int, ...]) -> int:
