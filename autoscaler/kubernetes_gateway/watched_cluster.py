@@ -43,6 +43,7 @@ UNUSED_KIND_SECONDS = 600.0
 # A served kind without /scale may get one by an update of its CRD.
 DISCOVERY_REFRESH_SECONDS = 60.0
 SUPERVISION_SECONDS = 1.0
+GATHERING_SECONDS = 0.05
 
 T = TypeVar("T")
 Document = dict[str, Any]
@@ -206,6 +207,8 @@ class WatchedCluster:
     def _supervise(self) -> None:
         while not self._stop.is_set():
             self._wake.wait(SUPERVISION_SECONDS)
+            # A burst of events (a thousand statuses of our own) is one reason to look, not a thousand.
+            self._stop.wait(GATHERING_SECONDS)
             self._wake.clear()
             self._note_wanted_kinds()
             with self._lock:
