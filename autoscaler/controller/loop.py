@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobExecutionEvent
 from apscheduler.executors.pool import ThreadPoolExecutor
@@ -24,6 +25,8 @@ DEAD_AFTER_INTERVALS = 5
 DEAD_AFTER_SECONDS = 60.0
 # A standby, or a process whose caches are being filled, looks again so soon: it should act at once when it may.
 IDLE_LOOK_SECONDS = 1.0
+# The scheduler waits by wall time: a clock that was set back by an hour would stop it for an hour.
+CLOCK_LOOK_SECONDS = 1.0
 
 
 class ControlLoop:
@@ -62,6 +65,8 @@ class ControlLoop:
             job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
         )
         self._scheduler.add_listener(self._on_job_event, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES)
+        self._stopping = threading.Event()
+        self._clock_watch = threading.Thread(target=self._watch_clock, name="clock watch", daemon=True)
 
     def start(self) -> None:
         """Ticks now and then at every interval, in a thread of its own."""
@@ -70,9 +75,13 @@ class ControlLoop:
             self._tick_on_schedule, "interval", seconds=self._tick_seconds, id="tick", next_run_time=now
         )
         self._scheduler.start()
+        self._clock_watch.start()
 
     def stop(self) -> None:
         """Waits for the tick that is under way and starts no other. Nothing happens where it was never started."""
+        self._stopping.set()
+        if self._clock_watch.ident is not None:
+            self._clock_watch.join()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
 
@@ -111,6 +120,15 @@ class ControlLoop:
         if not self.tick() and self._tick_seconds > IDLE_LOOK_SECONDS:
             soon = datetime.fromtimestamp(self._clock.now_seconds() + IDLE_LOOK_SECONDS, UTC)
             self._scheduler.modify_job("tick", next_run_time=soon)
+
+    def _watch_clock(self) -> None:
+        """Ticks at once where the next tick is farther away than an interval: the clock has been set back."""
+        while not self._stopping.wait(CLOCK_LOOK_SECONDS):
+            now = datetime.fromtimestamp(self._clock.now_seconds(), UTC)
+            job = self._scheduler.get_job("tick")
+            if job is not None and job.next_run_time > now + timedelta(seconds=self._tick_seconds + CLOCK_LOOK_SECONDS):
+                logger.warning("the clock was set back", extra={"next_tick": job.next_run_time.isoformat()})
+                self._scheduler.modify_job("tick", next_run_time=now)
 
     def _finish(self, outcome: str) -> None:
         self._last_tick_seconds = self._clock.monotonic_seconds()

@@ -248,8 +248,8 @@ def test_a_loop_that_was_never_started_can_be_stopped() -> None:
 class Running:
     """A started loop with a short interval, and waiting for what it does without guessing how long that takes."""
 
-    def __init__(self, tick_seconds: float = 0.05) -> None:
-        self.fleet = Fleet(SystemClock(), tick_seconds)
+    def __init__(self, tick_seconds: float = 0.05, clock: Clock | None = None) -> None:
+        self.fleet = Fleet(clock or SystemClock(), tick_seconds)
         self.ticked = threading.Semaphore(0)
         self.fleet.on_sync = self.ticked.release
 
@@ -269,6 +269,23 @@ def test_a_started_loop_ticks_at_once_and_again() -> None:
     with Running() as running:
         running.wait_for_ticks(3)
     assert running.fleet.ticks("done") >= 3.0
+
+
+class ClockThatIsSet(SystemClock):
+    """The machine's clock, ahead by an hour until somebody sets it right."""
+
+    def __init__(self) -> None:
+        self.ahead_seconds = 3600.0
+
+    def now_seconds(self) -> float:
+        return super().now_seconds() + self.ahead_seconds
+
+
+def test_a_clock_that_is_set_back_does_not_stop_the_loop() -> None:
+    clock = ClockThatIsSet()
+    with Running(clock=clock) as running:
+        clock.ahead_seconds = 0.0
+        running.wait_for_ticks(2)
 
 
 def test_a_stopped_loop_has_ended_its_tick_and_begins_no_other() -> None:
