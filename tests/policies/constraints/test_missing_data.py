@@ -23,6 +23,7 @@ from tests.builders import (
     a_policy,
     a_signal,
     an_observation,
+    without,
 )
 
 USAGE = Signal.KV_CACHE_USAGE
@@ -116,6 +117,16 @@ def test_the_fallback(blind_seconds: float, fallback: dict[str, Any] | None, rep
     history = a_history(blind_since_seconds=NOW - blind_seconds)
     decision = decide(a_decision_input(policy, a_blackout(), history=history))
     assert (decision.desired_replicas, decision.reason) == (replicas, reason)
+
+
+def test_where_the_engine_exposes_nothing_a_query_that_fails_is_blindness() -> None:
+    metrics = without(an_observation(queries={"pendingRequests": QueryUnknown("empty")}), USAGE)
+    policy = a_policy(
+        signals={**KV_CACHE, "pendingRequests": {"query": "q", "perReplica": 1}},
+        missingData={"holdSeconds": 120, "fallback": {"replicas": 7}},
+    )
+    decision = decide(a_decision_input(policy, metrics, history=a_history(blind_since_seconds=NOW - 120)))
+    assert (decision.desired_replicas, decision.reason) == (7, Reason.FALLBACK)
 
 
 @pytest.mark.parametrize(
