@@ -126,14 +126,17 @@ class WatchedCluster:
 
     @property
     def has_synced(self) -> bool:
-        """Whether everything that is always watched, and every kind that was wanted at first, has been read once.
+        """Whether what every pool needs, and every kind that was wanted at first, has been read once.
 
         Stays True from then on: a kind that is wanted later concerns only those who want it. So does one that cannot
-        be read; what is always watched must be.
+        be read. Nodes and AcceleratorPools lie outside namespaces: who may not read them can still scale.
         """
         if not self._has_synced:
             self._has_synced = (
-                all(kind.has_synced for kind in self.fixed_kinds.values())
+                all(
+                    kind.has_synced or (kind in (self.nodes, self.accelerator_pools) and bool(kind.problems))
+                    for kind in self.fixed_kinds.values()
+                )
                 and (self.inference_scalers is None or self._scalers_version >= 0)
                 and all(_is_settled(kind) for kind in tuple(self._kinds.values()))
             )

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from autoscaler.clock import SystemClock
+from autoscaler.kubernetes_gateway.cluster_accelerators import ClusterAccelerators
 from autoscaler.kubernetes_gateway.connection import connect
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from tests.fakes.api_server import Answer, FakeApiServer, Request, Resource
 
+ACCELERATOR_POOLS = Resource("tokenscaler.io/v1alpha1", "acceleratorpools", "AcceleratorPool", is_namespaced=False)
 INFERENCE_SCALERS = Resource("tokenscaler.io/v1alpha1", "inferencescalers", "InferenceScaler")
 
 
@@ -127,6 +129,19 @@ def test_nodes_and_accelerator_pools_are_watched_where_wanted(server: FakeApiSer
         True,
     )
     assert cluster.accelerator_pools is not None
+
+
+def test_who_may_not_read_nodes_can_still_scale_and_counts_no_accelerators(server: FakeApiServer, start: Start) -> None:
+    server.add_resource(ACCELERATOR_POOLS)
+    server.put("acceleratorpools", {"metadata": {"name": "h100"}, "spec": {}})
+    server.fail(lambda request: request.path == "/api/v1/nodes", Answer(403), times=1000)
+    cluster = start(namespaces=("inference",), watches_nodes=True)
+    _wait_for(lambda: cluster.has_synced)
+    assert any('"nodes" in API group ""' in problem for problem in cluster.problems)
+    assert cluster.accelerator_pools is not None
+    assert cluster.nodes is not None
+    _wait_for(lambda: cluster.accelerator_pools is not None and len(cluster.accelerator_pools.all()) == 1)
+    assert ClusterAccelerators(cluster.accelerator_pools, cluster.nodes).accelerator_pools() == ()
 
 
 def test_nobody_asks_for_nodes_otherwise(server: FakeApiServer, start: Start) -> None:
