@@ -22,7 +22,7 @@ class ClusterAccelerators:
     def accelerator_pools(self) -> Sequence[AcceleratorPool | InvalidAcceleratorPool]:
         """All of them; there are few, so they are parsed at each call.
 
-        None before their nodes have been read: a pool would seem to have none. That stays so where nodes may not be
+        Empty before the nodes have been read, or a pool would seem to have none. That stays so where nodes may not be
         read, as in an installation that is confined to some namespaces; the watch logs the missing permission.
         """
         if not self._nodes.has_synced:
