@@ -95,7 +95,8 @@ def _blindness(
     from_replicas = [recommendation for recommendation in measured if recommendation.reads_replicas]
     if from_replicas and metrics.coverage < LEAST_COVERAGE:
         return NoOpinion(Reason.LOW_COVERAGE, _coverage_in_words(metrics))
-    telling = from_replicas or measured
+    # A vote whose signal the engine does not have tells nothing, so it cannot speak for those that could.
+    telling = [each for each in from_replicas if each.reason is not Reason.SIGNAL_ABSENT] or measured
     if metrics.ready_replicas == 0:  # nothing to see yet is not blindness: a pool that starts needs no fallback
         telling = [recommendation for recommendation in measured if not recommendation.reads_replicas]
     unknown = [recommendation for recommendation in telling if recommendation.reason is Reason.SIGNAL_UNKNOWN]
