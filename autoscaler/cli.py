@@ -64,7 +64,7 @@ def run(
         Path | None, typer.Option(help="Folder of InferenceScaler YAML, where no CRD may be installed.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing, whatever the objects say.")] = False,
-    tick_seconds: Annotated[float, typer.Option(min=0.1, max=300, help="Seconds between decisions.")] = 15.0,
+    tick_seconds: Annotated[float, typer.Option(min=0.1, max=60, help="Seconds between decisions.")] = 15.0,
     http_host: Annotated[str, typer.Option(help="Address of /healthz, /readyz, /metrics and the page.")] = "0.0.0.0",
     http_port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free port.")] = 8080,
     decisions: Annotated[

@@ -8,6 +8,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
+from policies.history import LONGEST_GAP_SECONDS
+
+# One missed tick must not look like a gap in a pool's history: after each gap nothing is scaled down for a window.
+LONGEST_TICK_SECONDS = LONGEST_GAP_SECONDS / 2
 
 
 class LeaseSettings(BaseModel):
@@ -49,7 +53,7 @@ class ControllerSettings(BaseModel):
     namespaces: tuple[str, ...] = Field(default=(), description="Empty: the whole cluster.")
     config_directory: Path | None = None
     is_dry_run: bool = False
-    tick_seconds: float = Field(default=15.0, gt=0, le=300)
+    tick_seconds: float = Field(default=15.0, gt=0, le=LONGEST_TICK_SECONDS)
     http_host: str = "0.0.0.0"  # probes and scrapes come from outside the pod
     http_port: int = Field(default=8080, ge=0, le=65_535)
     decision_log: Path | None = None
