@@ -51,11 +51,11 @@ class CalibratedQuantiles:
         """Takes the standardised errors due with bin `now` (pools, columns), NaN where not scored.
 
         `is_covered` (pools, columns, levels) is 1 where the load was at most the issued quantile, 0 where above it
-        and NaN where no quantile was issued.
+        and NaN where no quantile was issued or no load is known. Loads in an outage have no error but do count here.
         """
         self._errors.write(now, np.clip(errors, -self._parameters.largest_error, self._parameters.largest_error))
         below, above = LEVEL_REACH
-        miss = np.where(np.isfinite(errors)[..., None], np.nan_to_num(self._asked - is_covered), 0.0)
+        miss = np.nan_to_num(self._asked - is_covered)
         moved = self._levels + self._parameters.adaptation * miss
         self._levels = np.clip(moved, self._asked - below, np.minimum(HIGHEST_LEVEL, self._asked + above))
         period = 1 if now < EARLY_BINS else self._parameters.evaluation_bins

@@ -26,10 +26,10 @@ def phase_count(parameters: ForecastingParameters) -> int:
 
 
 def feature_penalties(parameters: ForecastingParameters) -> FloatArray:
-    """Ridge penalties (features,) in the order of `build_features`."""
+    """Ridge penalties (steps, features) in the order of `build_features`."""
     penalties = np.full(FIXED_FEATURES + phase_count(parameters), RIDGE_PENALTY)
     penalties[-1] = RIDGE_CONSTANT_PENALTY
-    return penalties
+    return np.tile(penalties, (parameters.steps, 1))
 
 
 @dataclass(frozen=True, slots=True)

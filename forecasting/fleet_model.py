@@ -47,7 +47,7 @@ class FleetModel:
         self.history = LoadHistory(pools, parameters)
         penalties = feature_penalties(parameters)
         self._ridge = RecursiveRidge(
-            shape, penalties, np.zeros(penalties.size), chosen.RIDGE_HALF_LIFE_DAYS * day, parameters.hour_bins
+            shape, penalties, np.zeros(penalties.shape[1]), chosen.RIDGE_HALF_LIFE_DAYS * day, parameters.hour_bins
         )
         self._trained_rows = np.zeros(shape)
         self._usual_residual = np.full(shape, np.nan)
@@ -75,7 +75,7 @@ class FleetModel:
         self.history.accept(loads)
         observed = np.where(self.history.is_missing, np.nan, loads)
         self._recent = np.concatenate([observed[None], self._recent[:-1]])
-        self._learn(observed)
+        self._learn(observed, loads)
         self._outages.learn(self.history.now, loads, self.history)
         return self._predict(loads)
 
@@ -84,7 +84,7 @@ class FleetModel:
         """Pools (pools,) with at least one observation."""
         return self.history.observed_bins > 0
 
-    def _learn(self, observed: FloatArray) -> None:
+    def _learn(self, observed: FloatArray, loads: FloatArray) -> None:
         now, steps, levels = self.history.now, self._parameters.steps, len(self._parameters.levels)
         shape = (observed.size, 2 * steps - 1)
         errors, residuals = np.full(shape, np.nan), np.full((observed.size, steps), np.nan)
@@ -100,8 +100,8 @@ class FleetModel:
             spread = np.maximum(issued.spread[:, column], floor)
             errors[:, column] = (outcome - issued.point[:, column]) / spread
             scales[:, column] = issued.scale[:, column]
-            above = outcome[:, None] > issued.quantiles[:, column]
-            covered[:, column] = np.where(np.isfinite(outcome)[:, None], ~above, np.nan)
+            counted = (outcome if is_window else loads)[:, None]
+            covered[:, column] = np.where(np.isfinite(counted), counted <= issued.quantiles[:, column], np.nan)
             if not is_window:
                 residuals[:, column] = _residual(issued.features, column, observed)
         self._issued.pop(now - steps, None)

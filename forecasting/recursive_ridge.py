@@ -14,16 +14,20 @@ from forecasting.arrays import FloatArray, TimeRing
 
 
 class RecursiveRidge:
-    """Weights (pools, steps, features) of a forgetting ridge regression. Bins are numbered from 0 without a break."""
+    """Weights (pools, steps, features) of a forgetting ridge regression. Bins are numbered from 0 without a break.
+
+    `penalties` (steps, features) pull the weights to `prior` (features,).
+    """
 
     def __init__(
         self, shape: tuple[int, int], penalties: FloatArray, prior: FloatArray, half_life_bins: float, block_bins: int
     ) -> None:
         pools, steps = shape
-        features = penalties.size
+        features = prior.size
         self._block, self._steps = block_bins, steps
         self._decay = 0.5 ** (1 / half_life_bins)
-        self._penalty, self._prior = np.diag(penalties), prior
+        self._penalty = np.stack([np.diag(of_step) for of_step in penalties])
+        self._prior = prior
         self._moments = np.zeros((pools, steps, features, features))
         self._products = np.zeros((pools, steps, features))
         self._rows = TimeRing(block_bins + steps, (pools, steps, features))

@@ -15,7 +15,7 @@ from forecasting.parameters import ForecastingParameters
 from forecasting.recursive_ridge import RecursiveRidge
 
 PRIOR = np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0, 0.0])
-PENALTIES = np.array([*[chosen.SCALE_PENALTY] * 8, chosen.SCALE_PENALTY / 5])
+RELATIVE_PENALTIES = np.array([*[1.0] * 8, 0.2])
 REMEMBERED_DAYS = 6
 OUTLIER = 12.0  # times the day-long mean: larger errors count as this
 SMALLEST_TELLING_SHARE = 0.001
@@ -35,8 +35,10 @@ class ResidualScale:
         self._hour_sums = TimeRing(REMEMBERED_DAYS * day, shape)
         self._half_lives = (max(2, day // 48), max(3, day // 12), day)
         self._levels = [np.full(shape, np.nan) for _ in self._half_lives]
+        # Errors of later steps tell less, and overlap: their ratios are trusted less.
+        penalties = chosen.SCALE_PENALTY * np.outer(np.arange(1, parameters.steps + 1), RELATIVE_PENALTIES)
         self._ridge = RecursiveRidge(
-            shape, PENALTIES, PRIOR, chosen.SCALE_HALF_LIFE_DAYS * day, block_bins=parameters.hour_bins
+            shape, penalties, PRIOR, chosen.SCALE_HALF_LIFE_DAYS * day, block_bins=parameters.hour_bins
         )
 
     def learn(self, now: int, absolute_errors: FloatArray, typical: FloatArray) -> None:

@@ -8,7 +8,7 @@ def test_weights_equal_those_of_a_weighted_ridge_over_all_rows() -> None:
     bins, half_life, penalty, prior = 48, 20.0, np.array([1.0, 3.0]), np.array([0.5, 0.0])
     rows, targets = random.normal(size=(bins, 1, 2, 2)), random.normal(size=(bins, 1, 2))
     targets[10] = np.nan
-    ridge = RecursiveRidge((1, 2), penalty, prior, half_life, block_bins=6)
+    ridge = RecursiveRidge((1, 2), np.tile(penalty, (2, 1)), prior, half_life, block_bins=6)
     for now in range(bins):
         ridge.learn(now, targets[now])
         ridge.predict(now, rows[now])
@@ -25,13 +25,13 @@ def test_weights_equal_those_of_a_weighted_ridge_over_all_rows() -> None:
 
 
 def test_without_data_the_prior_speaks() -> None:
-    ridge = RecursiveRidge((3, 1), np.ones(2), np.array([2.0, 1.0]), 10.0, block_bins=4)
+    ridge = RecursiveRidge((3, 1), np.ones((1, 2)), np.array([2.0, 1.0]), 10.0, block_bins=4)
     ridge.learn(0, np.full((3, 1), np.nan))
     np.testing.assert_allclose(ridge.predict(0, np.ones((3, 1, 2))), 3.0)
 
 
 def test_a_new_relation_is_learned_and_the_old_one_forgotten() -> None:
-    ridge = RecursiveRidge((1, 1), np.ones(1), np.zeros(1), half_life_bins=20.0, block_bins=4)
+    ridge = RecursiveRidge((1, 1), np.ones((1, 1)), np.zeros(1), half_life_bins=20.0, block_bins=4)
     for now in range(400):
         ridge.learn(now, np.full((1, 1), 1.0 if now < 200 else -1.0))
         ridge.predict(now, np.ones((1, 1, 1)))
