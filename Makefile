@@ -50,10 +50,14 @@ cluster: setup programs ## a real control plane with fake nodes, up until Ctrl-C
 bench: setup ## the figures of a large fleet, printed as tables
 	@$(BIN)/python -m tests.benchmarks
 
+TRACES ?= tests/data/traces
+bench-forecast: setup ## the forecaster's accuracy, events and cost; TRACES=DIR for other recorded loads
+	@$(BIN)/python -m tests.benchmarks.forecast --traces $(TRACES)
+
 lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.PHONY: help setup lock demo test system-programs programs cluster bench lint
+.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast lint
