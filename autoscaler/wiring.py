@@ -185,7 +185,7 @@ def _cluster_reporters(settings: ControllerSettings, parts: _Parts, records: Lat
     reporters: list[Reporter] = [StatusReporter(statuses, records), EventReporter(events)]
     if parts.cluster.accelerator_pools is not None and parts.cluster.nodes is not None:
         accelerators = ClusterAccelerators(parts.cluster.accelerator_pools, parts.cluster.nodes)
-        reporters.append(AcceleratorPoolReporter(accelerators, statuses))
+        reporters.append(AcceleratorPoolReporter(accelerators, statuses, parts.clock))
     return reporters
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
 from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.api.pool_observation import PoolNode, PoolScaler, observe_accelerator_pool, refuse_accelerator_pool
+from autoscaler.clock import Clock
 from autoscaler.controller.pool_report import Decided, PoolReport
 
 
@@ -35,18 +36,24 @@ class AcceleratorPoolSink(Protocol):
 class AcceleratorPoolReporter:
     """A reporter that writes an AcceleratorPool's status where it differs from the one that stands in the object."""
 
-    def __init__(self, source: AcceleratorPoolSource, sink: AcceleratorPoolSink) -> None:
+    def __init__(self, source: AcceleratorPoolSource, sink: AcceleratorPoolSink, clock: Clock) -> None:
         self._source = source
         self._sink = sink
+        self._clock = clock
         self._written: dict[str, tuple[str, AcceleratorPoolStatus]] = {}
 
     def report(self, reports: Sequence[PoolReport]) -> None:
-        """Counts once for all pools; a tick without AcceleratorPools or scalers tells nothing."""
+        """Counts once for all pools; a tick without AcceleratorPools looks at no node.
+
+        Without reports (nobody is looked after, or somebody else leads) what was written is forgotten: the next
+        comparison is with the object as it then stands.
+        """
         pools = self._source.accelerator_pools()
-        self._written = {pool.name: self._written[pool.name] for pool in pools if pool.name in self._written}
-        if not pools or not reports:
+        kept = {pool.name for pool in pools} if reports else set()
+        self._written = {name: written for name, written in self._written.items() if name in kept}
+        if not pools:
             return
-        now_seconds = reports[0].now_seconds
+        now_seconds = self._clock.now_seconds()
         nodes, wanting = self._source.nodes(), _by_pool(reports)
         for pool in pools:
             if isinstance(pool, InvalidAcceleratorPool):
