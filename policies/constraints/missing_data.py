@@ -24,9 +24,8 @@ LOW_COVERAGE_BLOCK_SECONDS = 900.0
 
 
 class FallbackBehavior(StrEnum):
-    """What the fallback's count means."""
+    """What the fallback's count means. There is no word for fewer replicas: missing data never lowers a count."""
 
-    STATIC = "Static"
     CURRENT_IF_HIGHER = "CurrentIfHigher"
 
 
@@ -36,10 +35,7 @@ class FallbackParameters(ParameterModel):
     replicas: int = Field(ge=0, le=100_000, description="Replicas to run while blind.")
     behavior: FallbackBehavior = Field(
         default=FallbackBehavior.CURRENT_IF_HIGHER,
-        description=(
-            "CurrentIfHigher (default): never fewer than the last desired count. Static: exactly `replicas`, even "
-            "where that is fewer (within the scale-down rules)."
-        ),
+        description="CurrentIfHigher, the only one: never fewer than the last desired count.",
     )
 
 
@@ -79,8 +75,7 @@ def _hold(situation: Situation, replicas: int) -> Limited:
     held, reason, held_by = held_replicas(situation.history, situation.current_replicas), sight.reason, "held"
     fallback = situation.parameters.missing_data.fallback
     if sight.is_in_fallback and fallback is not None:
-        is_static = fallback.behavior is FallbackBehavior.STATIC
-        held = fallback.replicas if is_static else max(fallback.replicas, held)
+        held = max(fallback.replicas, held)
         reason, held_by = Reason.FALLBACK if sight.is_blind else sight.reason, "fallback"
     asked_for = _asked_without_replicas(situation) if sight.is_blind else replicas
     after = max(held, asked_for)

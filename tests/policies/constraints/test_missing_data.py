@@ -103,13 +103,6 @@ def test_a_blind_pool_holds_the_last_desired_count(
         pytest.param(120, {"replicas": 7}, 7, Reason.FALLBACK, id="after holdSeconds the fallback rules"),
         pytest.param(120, {"replicas": 2}, 4, Reason.FALLBACK, id="CurrentIfHigher keeps more than the fallback"),
         pytest.param(120, None, 4, Reason.METRICS_UNAVAILABLE, id="without a fallback the count is held for good"),
-        pytest.param(
-            120,
-            {"replicas": 2, "behavior": "Static"},
-            2,
-            Reason.FALLBACK,
-            id="Static lowers, which nothing else does blind: it is what was written down",
-        ),
     ],
 )
 def test_the_fallback(blind_seconds: float, fallback: dict[str, Any] | None, replicas: int, reason: Reason) -> None:
