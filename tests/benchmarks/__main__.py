@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.benchmarks import large_fleet, reaction_time
-from tests.benchmarks.figure import Figure
+from tests.benchmarks.figure import Figure, Step
 from tests.cluster.harness.binaries import missing_programs
 from tests.servers.prometheus_server import prometheus_unavailable_reason
 
@@ -24,6 +24,15 @@ def _print(console: Console, title: str, figures: Sequence[Figure]) -> None:
         table.add_column(heading, justify="left" if heading == "figure" else "right")
     for figure in figures:
         table.add_row(figure.name, figure.measured, figure.goal)
+    console.print(table)
+
+
+def _print_steps(console: Console, steps: Sequence[Step]) -> None:
+    table = Table(title="Where a tick spends its time", title_justify="left")
+    for heading in ("step", "share", "a tick"):
+        table.add_column(heading, justify="left" if heading == "step" else "right")
+    for step in steps:
+        table.add_row(step.name, f"{step.share:.0%}", f"{step.seconds * 1000:.0f} ms")
     console.print(table)
 
 
@@ -46,7 +55,7 @@ def main() -> int:
         title = f"{arguments.pools} InferenceScalers, {arguments.pools * arguments.pods_per_pool} pods"
         figures, steps = large_fleet.measure(arguments.pools, arguments.pods_per_pool, arguments.ticks, console)
         _print(console, title, figures)
-        _print(console, "Where a tick spends its time", steps)
+        _print_steps(console, steps)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""One line of a benchmark's table."""
+"""What is one line of a benchmark's table?"""
 
 from __future__ import annotations
 
@@ -12,3 +12,12 @@ class Figure:
     name: str
     measured: str
     goal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A named step of a tick: its share of the tick's time, and that time (waiting for others included)."""
+
+    name: str
+    share: float
+    seconds: float

@@ -18,8 +18,9 @@ from typing import Any
 
 from rich.console import Console
 
-from tests.benchmarks.figure import Figure
+from tests.benchmarks.figure import Figure, Step
 from tests.benchmarks.many_pages import ManyPages
+from tests.benchmarks.sampled_controller import INTERVAL_SECONDS
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.controller_process import ControllerProcess
 from tests.cluster.harness.policies import quick_policy
@@ -43,7 +44,7 @@ class _Usage:
     resident_mebibytes: float
 
 
-def measure(pools: int, pods_per_pool: int, ticks: int, console: Console) -> tuple[list[Figure], list[Figure]]:
+def measure(pools: int, pods_per_pool: int, ticks: int, console: Console) -> tuple[list[Figure], list[Step]]:
     """The figures, and the share of each step of a tick. Building the fleet takes minutes: it says how far it is."""
     with ExitStack() as stack:
         control_plane = stack.enter_context(ControlPlane())
@@ -140,21 +141,20 @@ def _measure_ticks(
     samples: Path,
     pools: int,
     ticks: int,
-) -> tuple[list[Figure], list[Figure]]:
+) -> tuple[list[Figure], list[Step]]:
     user = "system:serviceaccount:bench:controller"
     began = _done_ticks(controller)
     before, asked_before = _usage(controller.pid), _queries(prometheus)
-    steps_before: Counter[str] = Counter(json.loads(samples.read_text()))
     started_at = datetime.datetime.now(datetime.UTC)
     wait_until(lambda: _done_ticks(controller) >= began + ticks, f"{ticks} ticks", 60 * ticks, poll_seconds=1)
     done = _done_ticks(controller) - began
     after, asked = _usage(controller.pid), _queries(prometheus) - asked_before
-    steps = Counter(json.loads(samples.read_text())) - steps_before
     writes = Counter(
         event.resource
         for event in control_plane.audit_events()
         if event.user == user and event.is_write and event.at >= started_at and event.resource != "leases"
     )
+    steps = _sampled_steps(controller, samples, ticks)
     lists = _lists_after_a_restart(control_plane, controller, user)
     figures = [
         Figure(
@@ -167,12 +167,18 @@ def _measure_ticks(
     ]
     if writes:
         figures.append(Figure("  these were", ", ".join(f"{name} {count}" for name, count in writes.items())))
-    total = sum(steps.values()) or 1
-    shares = [
-        Figure(step, f"{count / total:.0%}", f"{count * 0.005 / done * 1000:.0f} ms a tick")
-        for step, count in steps.most_common()
-    ]
-    return figures, shares
+    return figures, steps
+
+
+def _sampled_steps(controller: ControllerProcess, samples: Path, ticks: int) -> list[Step]:
+    samples.write_text("{}")
+    began = _done_ticks(controller)
+    wait_until(lambda: _done_ticks(controller) >= began + ticks, f"{ticks} ticks", 60 * ticks, poll_seconds=1)
+    time.sleep(1.5)  # the sampler writes every second
+    counts: Counter[str] = Counter(json.loads(samples.read_text()))
+    samples.unlink()
+    total = sum(counts.values()) or 1
+    return [Step(name, count / total, count * INTERVAL_SECONDS / ticks) for name, count in counts.most_common()]
 
 
 def _lists_after_a_restart(control_plane: ControlPlane, controller: ControllerProcess, user: str) -> Counter[str]:

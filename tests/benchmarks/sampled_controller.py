@@ -1,7 +1,7 @@
 """The controller with a sampler beside it: which named step is the tick in, 200 times a second?
 
 Run as `python -m tests.benchmarks.sampled_controller SAMPLES.json run ...`; everything after the file is for
-`tokenscaler`. The file is written anew every second.
+`tokenscaler`. It samples while the file exists (sampling costs CPU too), and writes it anew every second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ STEPS = {
     "retain": "remember",
     "tick": "the rest of the tick",
 }
-WAITS_IN = {"wait", "_wait_for_tstate_lock", "result"}
 
 
 def _step_of(frame: FrameType | None) -> str | None:
@@ -48,6 +47,9 @@ def _sample(path: Path) -> None:
     written = time.monotonic()
     own = threading.get_ident()
     while True:
+        if not path.exists():
+            time.sleep(1)
+            continue
         time.sleep(INTERVAL_SECONDS)
         for thread, frame in sys._current_frames().items():
             step = _step_of(frame) if thread != own else None

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.controller_process import ControllerProcess
-from tests.cluster.harness.fleet import Fleet
+from tests.cluster.harness.fleet import Fleet, wait_scraped
 from tests.servers.prometheus_server import PrometheusServer
 from tests.servers.vllm_exporters import VllmExporters
 
@@ -56,14 +56,16 @@ StartController = Callable[..., ControllerProcess]
 
 @pytest.fixture
 def start_fleet(control_plane: ControlPlane, exporters: VllmExporters, prometheus: PrometheusServer) -> Iterator[Any]:
-    """start_fleet(replicas=2, kind=..., loads_in="5s", control_plane=..., ...) -> Fleet, Ready and scraped."""
+    """start_fleet(replicas=2, kind=..., loads_in="5s", on=control_plane, ...) -> Fleet, Ready and scraped.
+
+    New pods are scraped after 5 to 10 s: several fleets are made faster by `scraped=False` and one wait at the end.
+    """
     with ExitStack() as fleets:
 
-        def start(replicas: int = 2, on: ControlPlane | None = None, **options: Any) -> Fleet:
+        def start(replicas: int = 2, on: ControlPlane | None = None, scraped: bool = True, **options: Any) -> Fleet:
             fleet = fleets.enter_context(Fleet(on or control_plane, exporters, replicas=replicas, **options))
-            pods = len(fleet.exporters.pods(fleet.namespace))
-            if pods:
-                prometheus.wait_for(f'vllm:num_requests_running{{namespace="{fleet.namespace}"}}', pods)
+            if scraped:
+                wait_scraped(prometheus, fleet)
             return fleet
 
         yield start

@@ -118,7 +118,7 @@ def _batches(grants: Sequence[_Grant]) -> Iterator[Sequence[_Grant]]:
 def _try_without(
     control_plane: ControlPlane, start_fleet: Any, start_controller: Any, batch: Sequence[_Grant]
 ) -> Iterator[tuple[_Grant, bool, bool]]:
-    fleets = [start_fleet(replicas=1, kind=_kind_for(grant)) for grant in batch]
+    fleets = [start_fleet(replicas=1, kind=_kind_for(grant), scraped=False) for grant in batch]
     pools_path = "/apis/tokenscaler.io/v1alpha1/acceleratorpools"
     if any(grant.resource == "acceleratorpools/status" for grant in batch):
         control_plane.api.create(pools_path, ACCELERATOR_POOL)

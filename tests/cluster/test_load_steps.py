@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.harness.audit_log import AuditEvent
-from tests.cluster.harness.fleet import Fleet
+from tests.cluster.harness.fleet import wait_scraped
 from tests.cluster.harness.policies import in_shorter_time, preset, quick_policy
 from tests.servers.process import wait_until
 from tests.servers.vllm_exporters import PoolLoad
@@ -31,12 +31,6 @@ def _queue(waiting: int) -> PoolLoad:
 def _explain(*arguments: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "autoscaler", "explain", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
-
-
-def _wait_scraped(prometheus, fleet: Fleet, replicas: int) -> None:
-    fleet.wait_ready(replicas)
-    pods = replicas * fleet.pods_per_replica()
-    prometheus.wait_for(f'vllm:num_requests_running{{namespace="{fleet.namespace}"}}', pods)
 
 
 def _counts(writes: tuple[AuditEvent, ...]) -> list[int]:
@@ -57,7 +51,8 @@ def test_a_step_up_is_patched_within_scrape_tick_and_a_second(
         fleet.set_load(_queue(waiting))
         fleet.wait_replicas(replicas)
         delays.append((fleet.scale_writes()[-1].at - stepped_at).total_seconds())
-        _wait_scraped(prometheus, fleet, replicas)
+        fleet.wait_ready(replicas)
+        wait_scraped(prometheus, fleet)
 
     assert fleet.written_counts() == [2, 4, 6]
     # Others use this machine too: one step in time shows that nothing in the path waits longer.
@@ -71,7 +66,8 @@ def test_columns_condition_event_and_explain_say_why(start_fleet, start_controll
     controller.wait_deciding()
     fleet.set_load(_queue(12))
     fleet.wait_replicas(3)
-    _wait_scraped(prometheus, fleet, 3)
+    fleet.wait_ready(3)
+    wait_scraped(prometheus, fleet)
     wait_until(lambda: fleet.scaler_status().get("readyReplicas") == 3, "3 ready in the status", 30)
 
     columns = fleet.control_plane.kubectl("get", "isc", "-n", fleet.namespace)
@@ -148,7 +144,8 @@ def test_the_queue_depth_preset_does_what_its_numbers_say(start_fleet, start_con
     assert (ups[0].at - stepped_at).total_seconds() >= 15 - TICK_SECONDS
     assert min((later.at - earlier.at).total_seconds() for earlier, later in pairwise(ups)) >= 15 - TICK_SECONDS
 
-    _wait_scraped(prometheus, fleet, 10)
+    fleet.wait_ready(10)
+    wait_scraped(prometheus, fleet)
     dropped_at = datetime.datetime.now(datetime.UTC)
     fleet.set_load(_queue(0))
     fleet.wait_replicas(2, timeout_seconds=180)
@@ -184,7 +181,8 @@ def test_the_agents_preset_does_what_its_numbers_say(start_fleet, start_controll
     # Work for 13.9 replicas: 4 -> 8 -> 14, never more than twice the count of 3 s before.
     fleet.set_load(PoolLoad(prompt_tokens_per_second=per_replica * 12.9, generation_tokens_per_second=per_replica))
     fleet.wait_replicas(14, timeout_seconds=120)
-    _wait_scraped(prometheus, fleet, 14)
+    fleet.wait_ready(14)
+    wait_scraped(prometheus, fleet)
     ups = fleet.scale_writes()
     _assert_at_most_doubled(4, ups, period_seconds=3)
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.cluster.harness.fleet import Fleet
+from tests.cluster.harness.fleet import Fleet, wait_scraped
 from tests.cluster.harness.policies import quick_policy
 from tests.servers.prometheus_proxy import PrometheusProxy, Spoilt
 from tests.servers.vllm_exporters import Fault, PoolLoad
@@ -20,13 +20,16 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 BLIND_SECONDS = 20
 
 
-def _steady_fleet(start_fleet, replicas: int = 4, **policy) -> Fleet:
-    """A pool whose load asks for exactly the replicas it has."""
-    fleet = start_fleet(replicas=replicas)
-    fleet.set_load(PoolLoad(running=8 * replicas, waiting=4 * replicas))
-    time.sleep(2)  # two scrapes: no decision is made on the idle pages
-    fleet.create_scaler(quick_policy(**policy))
-    return fleet
+def _steady_fleets(start_fleet, prometheus, *sizes: int, **policy) -> list[Fleet]:
+    """Pools whose load asks for exactly the replicas they have."""
+    fleets = [start_fleet(replicas=replicas, scraped=False) for replicas in sizes]
+    for fleet, replicas in zip(fleets, sizes, strict=True):
+        fleet.set_load(PoolLoad(running=8 * replicas, waiting=4 * replicas))
+    time.sleep(2)  # two scrapes: no decision is made on idle pages
+    wait_scraped(prometheus, *fleets)
+    for fleet in fleets:
+        fleet.create_scaler(quick_policy(**policy))
+    return fleets
 
 
 def _assert_never_lowered(fleet: Fleet, first: int) -> None:
@@ -64,8 +67,9 @@ EXPORTER_FAULTS = (
 )
 
 
-def test_no_fault_of_the_exporters_lowers_a_count(start_fleet, start_controller) -> None:
-    fleets = {fault.name: _steady_fleet(start_fleet) for fault in EXPORTER_FAULTS}
+def test_no_fault_of_the_exporters_lowers_a_count(start_fleet, start_controller, prometheus) -> None:
+    made = _steady_fleets(start_fleet, prometheus, *(4 for _ in EXPORTER_FAULTS))
+    fleets = {fault.name: fleet for fault, fleet in zip(EXPORTER_FAULTS, made, strict=True)}
     namespaces = [fleet.namespace for fleet in fleets.values()]
     controller = start_controller(next(iter(fleets.values())), namespaces=namespaces)
     controller.wait_deciding(records=3 * len(fleets))
@@ -84,14 +88,15 @@ def test_no_fault_of_the_exporters_lowers_a_count(start_fleet, start_controller)
 
     for fleet in fleets.values():
         fleet.set_fault(None)
-    for name, fleet in fleets.items():
+    for fleet in fleets.values():
         fleet.wait_condition("MetricsAvailable", "True")
         fleet.set_load(PoolLoad(running=64, waiting=32))
+    for name, fleet in fleets.items():
         assert fleet.wait_replicas(8) < 60, name
 
 
 def test_a_prometheus_that_answers_badly_lowers_nothing(start_fleet, start_controller, prometheus) -> None:
-    fleet = _steady_fleet(start_fleet)
+    (fleet,) = _steady_fleets(start_fleet, prometheus, 4)
     with PrometheusProxy(prometheus.url) as proxy:
         start_controller(fleet, prometheus_url=proxy.url).wait_deciding(records=5)
         for spoilt in Spoilt:
@@ -123,8 +128,7 @@ def test_a_lost_prometheus_is_a_hold_then_the_fallback_then_normal_again(
 ) -> None:
     hold_seconds = 10
     missing_data = {"holdSeconds": hold_seconds, "fallback": {"replicas": 6, "behavior": "CurrentIfHigher"}}
-    fleet = _steady_fleet(start_fleet, missing_data=missing_data)
-    high = _steady_fleet(start_fleet, replicas=7, missing_data=missing_data)
+    fleet, high = _steady_fleets(start_fleet, prometheus, 4, 7, missing_data=missing_data)
     controller = start_controller(fleet, namespaces=[fleet.namespace, high.namespace])
     controller.wait_deciding(records=8)
 

@@ -21,6 +21,7 @@ from tests.cluster.harness.workloads import (
     stateful_set,
 )
 from tests.servers.process import wait_until
+from tests.servers.prometheus_server import PrometheusServer
 from tests.servers.vllm_exporters import ExportedPod, Fault, PoolLoad, VllmExporters
 
 Document = dict[str, Any]
@@ -288,6 +289,13 @@ class Fleet:
             for event in self.scale_writes()
             if event.code == 200 and (user is None or event.user == user)
         ]
+
+
+def wait_scraped(prometheus: PrometheusServer, *fleets: Fleet) -> None:
+    """Waits until Prometheus has the page of every pod that these fleets have now."""
+    for fleet in fleets:
+        pods = len(fleet.exporters.pods(fleet.namespace))
+        prometheus.wait_for(f'vllm:num_requests_running{{namespace="{fleet.namespace}"}}', pods)
 
 
 def _is_ready(pod: Document) -> bool:
