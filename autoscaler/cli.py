@@ -70,8 +70,13 @@ def run(
     decisions: Annotated[
         str | None, typer.Option(help="File for one JSON line a decision (rotated); - is stdout.")
     ] = None,
-    lease_namespace: Annotated[str, typer.Option(envvar="TOKENSCALER_LEASE_NAMESPACE")] = "tokenscaler-system",
-    lease_name: Annotated[str, typer.Option()] = "tokenscaler",
+    lease_namespace: Annotated[
+        str,
+        typer.Option(
+            envvar="TOKENSCALER_LEASE_NAMESPACE", help="Of the Lease by which one of several leads; it exists."
+        ),
+    ] = "tokenscaler-system",
+    lease_name: Annotated[str, typer.Option(help="Name of that Lease.")] = "tokenscaler",
     identity: Annotated[
         str | None,
         typer.Option(envvar="TOKENSCALER_IDENTITY", help="Unique name of this process; default: the host's."),

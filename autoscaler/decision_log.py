@@ -180,8 +180,11 @@ class JsonLinesLog:
         if path is None:
             self._handler = _Stream(sys.stdout)
         else:
-            self._handler = _File(path, maxBytes=MAXIMUM_FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
-            _end_half_written_line(path)
+            try:
+                self._handler = _File(path, maxBytes=MAXIMUM_FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+                _end_half_written_line(path)
+            except OSError as error:
+                raise OSError(f"cannot write decisions to {path}: {error.strerror}") from error
         self._is_failing = False
 
     def write(self, record: DecisionRecord) -> None:

@@ -120,7 +120,10 @@ def _from_status(kubeconfig: Path | None, context: str | None, namespace: str, n
     document = connection.get(path)
     if isinstance(document, ApiFailure):
         return _NotFound(document.message)
-    record = (document.get("status") or {}).get("lastRecord")
+    status = document.get("status") or {}
+    record = status.get("lastRecord")
     if not isinstance(record, str):
-        return _NotFound(f"{namespace}/{name} has no decision in its status yet; does a controller run?")
+        said = f": {status['bindingReason']}: {status.get('message')}" if status.get("bindingReason") else None
+        unknown = " yet; does a controller run? (a dry run writes no status: --url asks it)"
+        return _NotFound(f"{namespace}/{name} has no decision in its status{said or unknown}")
     return record

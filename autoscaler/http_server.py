@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 from collections.abc import Callable
@@ -42,7 +43,10 @@ def create_app(
     async def decision(namespace: str, name: str) -> Response:
         record = records.latest(namespace, name)
         if record is None:
-            problem = f"no decision for {namespace}/{name} yet: is it an InferenceScaler, and does this replica lead?"
+            because = records.undecided_because(namespace, name)
+            problem = f"no decision for {namespace}/{name}" + (
+                f": {because}" if because else " yet: is it an InferenceScaler, and does this replica lead?"
+            )
             return JSONResponse({"problem": problem}, status_code=404)
         return Response(record.to_json_line(), media_type="application/json")
 
@@ -57,7 +61,13 @@ class HttpServer:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         # :: means every address, of both families.
         takes_both = host == "::" and socket.has_dualstack_ipv6()
-        self._socket = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=takes_both)
+        try:
+            self._socket = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=takes_both)
+        except OSError as error:
+            # What was tried is said by the caller; Python repeats the address.
+            said = (error.strerror or str(error)).partition(" (while ")[0]
+            hint = "; another program has the port, give another one or 0" if error.errno == errno.EADDRINUSE else ""
+            raise OSError(error.errno, f"{said}{hint}") from error
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
             app,

@@ -76,6 +76,8 @@ def one_line(error: Exception) -> str:
     """What is wrong, in one line; a value is never shown, as it may be a secret in the wrong place."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"line {error.problem_mark.line + 1}: not YAML: {error.problem}"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot read {error.filename}: {error.strerror}"
     if not isinstance(error, ValidationError):
         return " ".join(str(error).split())
     return "; ".join(

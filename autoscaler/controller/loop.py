@@ -57,6 +57,7 @@ class ControlLoop:
         self._tick_seconds = tick_seconds
         self._last_tenure: int | None = None
         self._was_leading = False
+        self._pools: int | None = None
         self._last_tick_seconds = clock.monotonic_seconds()
         # UTC, or tzlocal is asked; no grace time, or a late tick would be dropped.
         self._scheduler = BackgroundScheduler(
@@ -95,7 +96,7 @@ class ControlLoop:
         if tenure is None:
             if self._was_leading:
                 self._reconciler.stand_down()
-            self._was_leading = False
+            self._was_leading, self._pools = False, None
             self._finish("standby")
             return False
         if not self._is_synced():
@@ -107,6 +108,7 @@ class ControlLoop:
         self._last_tenure, self._was_leading = tenure, True
         # Milliseconds are finer than any sample, and the record is read by people.
         reports = self._reconciler.reconcile_all(self._source.scalers(), round(self._clock.now_seconds(), 3))
+        self._count(len(reports))
         self._finish("done")
         self._telemetry.tick_seconds.observe(self._clock.monotonic_seconds() - started)
         return not reports or any(map(says_something, reports))
@@ -129,6 +131,12 @@ class ControlLoop:
             if job is not None and job.next_run_time > now + timedelta(seconds=self._tick_seconds + CLOCK_LOOK_SECONDS):
                 logger.warning("the clock was set back", extra={"next_tick": job.next_run_time.isoformat()})
                 self._scheduler.modify_job("tick", next_run_time=now)
+
+    def _count(self, pools: int) -> None:
+        # Said where it changes, and once where it is 0: else a policy in the wrong namespace or folder is a silence.
+        if pools != self._pools:
+            logger.info("InferenceScalers looked after", extra={"count": pools})
+        self._pools = pools
 
     def _finish(self, outcome: str) -> None:
         self._last_tick_seconds = self._clock.monotonic_seconds()

@@ -68,11 +68,14 @@ class PageReport:
     signals: Mapping[Signal, SignalOnPage]
     absent: tuple[Signal, ...]
     problems: tuple[str, ...]
+    is_capacity_known: bool = True  # False: cacheConfig is on the page and does not say how many tokens fit
 
     @property
     def possible_votes(self) -> tuple[str, ...]:
         """The blocks of `spec.signals` that such pages can feed."""
         known = {signal for signal, found in self.signals.items() if found.value is not None or found.count is not None}
+        if not self.is_capacity_known:
+            known.discard(Signal.CACHE_CONFIG)
         return tuple(vote for vote, alternatives in _NEEDED.items() if any(each <= known for each in alternatives))
 
     @property
@@ -115,8 +118,10 @@ def report_page(text: str, engine: str | None = None) -> PageReport:
     problems += _missing(metrics, signals, page)
     problems += _strange_numbers(signals)
     problems += _strange_page(metrics, page)
+    cache_problems = _cache_problems(metrics, page)
+    problems += cache_problems
     absent = tuple(signal for signal in REPORTED_SIGNALS if signal not in signals)
-    return PageReport(read_as, signals, absent, tuple(problems))
+    return PageReport(read_as, signals, absent, tuple(problems), is_capacity_known=not cache_problems)
 
 
 def _most_like(page: Page) -> str | None:
@@ -253,7 +258,6 @@ def _strange_page(metrics: EngineMetrics, page: Page) -> list[str]:
         problems.append("The series have a label `server`: this is a router's page; give the engine's own.")
     if any(sample.timestamp is not None for sample in marks):
         problems.append("The samples carry timestamps: Prometheus will go on showing them for 5 min after they stop.")
-    problems += _cache_problems(metrics, page)
     fraction = _selected(Metric("nv_trt_llm_kv_cache_block_metrics", (("kv_cache_block_type", "fraction"),)), page)
     usage = metrics.signals.get(Signal.KV_CACHE_USAGE)
     computed = _on_page(usage, Signal.KV_CACHE_USAGE, page) if usage is not None and fraction else None

@@ -23,7 +23,11 @@ class PageUnavailable:
 
 def read_page(place: str) -> str | PageUnavailable:
     """The text at `place`, which is an http(s):// address or the path of a file."""
-    return _fetch(place) if place.startswith(("http://", "https://")) else _read(Path(place))
+    if place.startswith(("http://", "https://")):
+        return _fetch(place)
+    if not place or "://" in place:
+        return PageUnavailable(f"cannot read {place!r}: a file, an http:// or https:// address, or - is wanted")
+    return _read(Path(place))
 
 
 def _read(path: Path) -> str | PageUnavailable:

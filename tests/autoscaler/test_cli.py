@@ -99,7 +99,7 @@ def test_every_commands_help_has_an_example(path: tuple[str, ...]) -> None:
         ),
         pytest.param(
             ("run", "--prometheus-url", URL, "--prometheus-config", "/nowhere/p.yaml"),
-            "No such file or directory: '/nowhere/p.yaml'",
+            "cannot read /nowhere/p.yaml: No such file",
             id="no such file",
         ),
         pytest.param(
@@ -126,6 +126,11 @@ def test_every_commands_help_has_an_example(path: tuple[str, ...]) -> None:
             id="no such page",
         ),
         pytest.param(
+            ("doctor", "metrics", "--page", "ftp://host/page"),
+            "cannot read 'ftp://host/page': a file, an http:// or https:// address, or - is wanted",
+            id="a page by another protocol",
+        ),
+        pytest.param(
             ("doctor", "metrics", "--page", "-", "--engine", "llm"), "--engine llm: one of vllm, ", id="no such engine"
         ),
         pytest.param(
@@ -147,7 +152,9 @@ def test_wrong_usage_ends_with_2_and_one_clear_line(arguments: tuple[str, ...], 
         pytest.param(
             ("--config", "/nowhere"), "/nowhere is not a folder with InferenceScaler YAML", id="no such folder"
         ),
-        pytest.param(("--decisions", "/nowhere/log"), "No such file or directory: '/nowhere/log'", id="no such log"),
+        pytest.param(
+            ("--decisions", "/nowhere/log"), "cannot write decisions to /nowhere/log: No such", id="no such log"
+        ),
         pytest.param(("--context", "other"), "(context other) failed", id="no such context"),
     ],
 )
@@ -212,17 +219,25 @@ def test_explain_reads_the_record_in_an_objects_status(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         kubeconfig = str(server.write_kubeconfig(tmp_path))
         server.add_resource(Resource("tokenscaler.io/v1alpha1", "inferencescalers", "InferenceScaler"))
-        for name, status in (("llama", {"lastRecord": a_record().to_json_line()}), ("new", {})):
+        statuses: dict[str, dict[str, str]] = {
+            "llama": {"lastRecord": a_record().to_json_line()},
+            "new": {},
+            "lost": {"bindingReason": "TargetNotFound", "message": "Deployment inference/lost does not exist"},
+        }
+        for name, status in statuses.items():
             server.put("inferencescalers", {"metadata": {"namespace": "inference", "name": name}, "status": status})
         found = tokenscaler("explain", "inference/llama", "--kubeconfig", kubeconfig)
         new = tokenscaler("explain", "inference/new", "--kubeconfig", kubeconfig)
+        lost = tokenscaler("explain", "inference/lost", "--kubeconfig", kubeconfig)
         missing = tokenscaler("explain", "inference/missing", "--kubeconfig", kubeconfig)
     assert found.exit_code == 0, found.stderr
     assert "4 -> 8" in found.stdout
     assert (new.exit_code, new.stderr) == (
         1,
-        "tokenscaler: inference/new has no decision in its status yet; does a controller run?\n",
+        "tokenscaler: inference/new has no decision in its status yet; does a controller run? "
+        "(a dry run writes no status: --url asks it)\n",
     )
+    assert "in its status: TargetNotFound: Deployment inference/lost does not exist" in lost.stderr
     assert missing.exit_code == 1
     assert missing.stderr.startswith("tokenscaler: get /apis/tokenscaler.io/v1alpha1/namespaces/inference/")
 

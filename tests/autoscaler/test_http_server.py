@@ -15,7 +15,7 @@ from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.decision_log import DecisionRecord, NoDecisionLog, read_record
 from autoscaler.http_server import HttpServer, create_app
 from autoscaler.telemetry import Telemetry
-from tests.pool_builders import a_decision_report
+from tests.pool_builders import a_decision_report, an_unobserved_report
 
 
 class Controller:
@@ -97,6 +97,9 @@ def test_a_pool_without_a_decision_is_not_found(controller: Controller) -> None:
     status, content_type, body = controller.get("/decisions/inference/other")
     assert (status, content_type) == (404, "application/json")
     assert json.loads(body)["problem"].startswith("no decision for inference/other yet")
+    controller.records.report([an_unobserved_report(message="no Deployment inference/llama")])
+    problem = json.loads(controller.get("/decisions/inference/llama")[2])["problem"]
+    assert problem == "no decision for inference/llama: TargetNotFound: no Deployment inference/llama"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,9 @@ def test_nothing_else_is_served(controller: Controller, method: str, path: str, 
 def test_a_port_that_is_taken_is_known_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         app = create_app(Telemetry(), LatestRecords(NoDecisionLog()), lambda: True, lambda: None)
-        with pytest.raises(OSError, match="Address already in use"):
+        with pytest.raises(
+            OSError, match="Address already in use; another program has the port, give another one or 0"
+        ):
             HttpServer(app, "127.0.0.1", other.getsockname()[1])
 
 

@@ -33,7 +33,19 @@ def test_where_nothing_was_decided_there_is_no_record() -> None:
         records.report([a_decision_report()])
         records.report([report])
         assert records.latest("inference", "llama") is None
+        assert records.undecided_because("inference", "llama") is not None
     assert len(log.records) == 3
+
+
+def test_why_nothing_was_decided_is_kept_until_something_is() -> None:
+    records = LatestRecords(FakeDecisionLog())
+    assert records.undecided_because("inference", "llama") is None
+    report = an_unobserved_report()
+    records.report([report])
+    said = records.undecided_because("inference", "llama")
+    assert said == f"{report.unavailable.reason.value}: {report.unavailable.message}"
+    records.report([a_decision_report()])
+    assert records.undecided_because("inference", "llama") is None
 
 
 def test_a_pool_that_is_gone_or_was_never_there_has_no_record() -> None:

@@ -310,6 +310,19 @@ def test_a_tick_that_fails_is_logged_counted_and_followed_by_others(caplog: pyte
     assert isinstance(failures[0].exc_info[1], KeyError)
 
 
+def test_how_many_objects_there_are_is_said_where_it_changes_also_where_there_are_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="autoscaler.controller.loop")
+    fleet = Fleet()
+    scalers, fleet.source.given = fleet.source.given, ()
+    for given in ((), (), scalers, scalers):
+        fleet.source.given = given
+        fleet.loop.tick()
+    counts = [vars(each)["count"] for each in caplog.records if each.getMessage() == "InferenceScalers looked after"]
+    assert counts == [0, 1]
+
+
 class _Heard(logging.Handler):
     """Tells when a message has been logged."""
 

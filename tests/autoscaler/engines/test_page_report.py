@@ -257,6 +257,11 @@ def test_what_looks_wrong_is_named(text: str, engine: str | None, problem: str) 
         pytest.param(page("vllm_v1", "two data-parallel"), (), id="running requests alone say too little"),
         pytest.param(BUSY.replace(" 12.0", " NaN"), (), id="NaN feeds nothing"),
         pytest.param(page("vllm_v1", "cache_config_info, vLLM 0.11.0"), (), id="a capacity without a load"),
+        pytest.param(
+            'vllm:kv_cache_usage_perc 0.5\nvllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1\n',
+            ("kvCache",),
+            id="a cache whose size is not said cannot be counted in tokens",
+        ),
     ],
 )
 def test_which_votes_a_page_can_feed(text: str, votes: tuple[str, ...]) -> None:
