@@ -18,18 +18,26 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 # Four times the down window of the policies here: whoever takes "not seen" for "no load" would have lowered by then.
 BLIND_SECONDS = 20
+TOKENS_PER_REPLICA = 1000
+RATE_WINDOW_SECONDS = 10
 
 
 def _steady_fleets(start_fleet, prometheus, *sizes: int, **policy) -> list[Fleet]:
     """Pools whose load asks for exactly the replicas they have."""
     fleets = [start_fleet(replicas=replicas, scraped=False) for replicas in sizes]
     for fleet, replicas in zip(fleets, sizes, strict=True):
-        fleet.set_load(PoolLoad(running=8 * replicas, waiting=4 * replicas))
+        fleet.set_load(_load_for(replicas))
     time.sleep(2)  # two scrapes: no decision is made on idle pages
     wait_scraped(prometheus, *fleets)
     for fleet in fleets:
         fleet.create_scaler(quick_policy(**policy))
     return fleets
+
+
+def _load_for(replicas: int) -> PoolLoad:
+    """Asks for so many replicas by waiting requests, and by tokens per second (a little less: rates are uneven)."""
+    tokens = TOKENS_PER_REPLICA * (replicas - 0.1)
+    return PoolLoad(running=8 * replicas, waiting=4 * replicas, prompt_tokens_per_second=tokens)
 
 
 def _assert_never_lowered(fleet: Fleet, first: int) -> None:
@@ -67,17 +75,26 @@ EXPORTER_FAULTS = (
 )
 
 
-def test_no_fault_of_the_exporters_lowers_a_count(start_fleet, start_controller, prometheus) -> None:
+def test_no_fault_of_the_exporters_lowers_a_count(start_fleet, start_controller, prometheus, tmp_path) -> None:
     made = _steady_fleets(start_fleet, prometheus, *(4 for _ in EXPORTER_FAULTS))
     fleets = {fault.name: fleet for fault, fleet in zip(EXPORTER_FAULTS, made, strict=True)}
+    restarted = fleets["counters reset on half of the pods"]
+    restarted.patch_scaler(
+        {"signals": {"waitingRequests": None, "tokenRate": {"perReplicaPerSecond": TOKENS_PER_REPLICA}}}
+    )
+    time.sleep(RATE_WINDOW_SECONDS)
     namespaces = [fleet.namespace for fleet in fleets.values()]
-    controller = start_controller(next(iter(fleets.values())), namespaces=namespaces)
+    config = tmp_path / "prometheus-client.yaml"
+    config.write_text(f"queries: {{rate_window_seconds: {RATE_WINDOW_SECONDS}}}\n")
+    arguments = ["--prometheus-config", config]
+    controller = start_controller(restarted, namespaces=namespaces, arguments=arguments)
     controller.wait_deciding(records=3 * len(fleets))
 
     for fault in EXPORTER_FAULTS:
         fault.spoil(fleets[fault.name], fault.share)
     time.sleep(BLIND_SECONDS)
     written = {name: fleet.written_counts() for name, fleet in fleets.items()}
+    assert restarted.written_counts() == [], "a reset is neither less work nor more"
     lowered = {name: counts for name, counts in written.items() if min([4, *counts]) < 4}
     assert not lowered, written
     all_dead = fleets["all exporters dead"].condition("MetricsAvailable")
@@ -90,7 +107,7 @@ def test_no_fault_of_the_exporters_lowers_a_count(start_fleet, start_controller,
         fleet.set_fault(None)
     for fleet in fleets.values():
         fleet.wait_condition("MetricsAvailable", "True")
-        fleet.set_load(PoolLoad(running=64, waiting=32))
+        fleet.set_load(_load_for(8))
     for name, fleet in fleets.items():
         assert fleet.wait_replicas(8) < 60, name
 
