@@ -123,4 +123,6 @@ def _low_coverage(
 
 
 def _coverage_in_words(metrics: MetricsObservation) -> str:
-    return f"{metrics.fresh_replicas} of {metrics.ready_replicas} ready replicas have fresh samples"
+    seen = f"{metrics.fresh_replicas} of {metrics.ready_replicas} ready replicas have fresh samples"
+    # Of a pool that shows nothing at all, the observer says what to look for.
+    return f"{seen}: {metrics.warnings[-1]}" if metrics.fresh_replicas == 0 and metrics.warnings else seen

@@ -340,6 +340,17 @@ def test_used_tokens_need_the_size_of_the_cache(capacity: str | None, expected: 
     assert scene.observed(pool).signals[Signal.KV_CACHE_USED_TOKENS] == expected
 
 
+def test_a_size_that_is_not_known_yet_is_no_alarm_until_it_is_overdue() -> None:
+    scene, pool = two_replicas()
+    scene.pages[1] = Page(capacity=None)
+    assert scene.observed(pool).warnings == ()
+    for _ in range(5):
+        scene.now += SCRAPE_SECONDS
+        scene.scrape(0, 1)
+        warnings = scene.observed(pool).warnings
+    assert [warning.partition(" ")[0] for warning in warnings] == ["kvCacheUsedTokens", "kvCacheCapacityTokens"]
+
+
 def test_without_any_size_the_token_counts_are_absent() -> None:
     scene, pool = two_replicas()
     scene.pages = {0: Page(capacity=None), 1: Page(capacity=None)}

@@ -312,3 +312,14 @@ def test_a_steady_gap_falls_by_one_replica_a_window() -> None:
         if pool.replicas < before:
             falls.append(tick * 15)
     assert falls[:3] == [1185, 1485, 1785]  # 900 s of block, then a window of 300 s for each
+
+
+def test_of_a_pool_that_shows_nothing_it_is_said_what_to_look_for() -> None:
+    nothing = seen(None, None, warnings=("a query was slow", "are they scraped?"))
+    assert "0 of 2 ready replicas have fresh samples: are they scraped?" in message(nothing)
+    half = seen(0.1, None, None, warnings=("are they scraped?",))
+    assert "scraped" not in message(half)
+
+
+def message(metrics: MetricsObservation) -> str:
+    return decide(a_decision_input(a_policy(signals=KV_CACHE), metrics=metrics)).message
