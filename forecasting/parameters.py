@@ -83,6 +83,9 @@ QUANTILE_CEILING = 3.0  # times the largest load ever seen: no forecast leaves t
 # Baselines of the comparison.
 BASELINE_RING_DAYS = 7
 
+# Start.
+REPLAYED_DAYS = 3.5  # of a recorded past through the whole model; the ridge is warm after 2.25
+
 # Gate.
 GATE_LEVEL = 0.9
 GATE_HALF_LIFE_DAYS = 3.0

@@ -89,6 +89,18 @@ class GatedFleet:
         self.gate.score(loads, self._said, self._baseline.advance(loads))
         return self._said
 
+    def replay(self, loads: FloatArray) -> None:
+        """Takes the loads (bins, pools) of a recorded past, as at a start: the same as `advance` for each, but faster.
+
+        Bins older than 3.5 days only shape the profile and the levels; the weights, the interval and the gate are
+        learned from the rest. That takes a fifth of the time and costs about 1 % of pinball loss in the week after.
+        """
+        learned = min(len(loads), round(chosen.REPLAYED_DAYS * self.parameters.day_bins))
+        for row in loads[: len(loads) - learned]:
+            self.model.history.accept(row)
+        for row in loads[len(loads) - learned :]:
+            self.advance(row)
+
     def acting_forecast(self, pool: int, origin_seconds: float, lead_seconds: float) -> Forecast | ForecastUnavailable:
         """The pool's forecast if it may act at a lead of `lead_seconds`, else why not."""
         forecast = self.advised_forecast(pool, origin_seconds)

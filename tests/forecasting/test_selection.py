@@ -56,6 +56,16 @@ def test_a_pattern_that_ends_shuts_the_gate() -> None:
     assert not fleet.gate.is_open[0, 1]
 
 
+def test_a_replayed_past_serves_like_a_lived_one() -> None:
+    loads = diurnal(8, day_bins=48)
+    lived, replayed = fed(loads), GatedFleet(1, PARAMETERS)
+    replayed.replay(loads[:, None])
+    both = [fleet.acting_forecast(0, 1e6, LEAD_SECONDS) for fleet in (lived, replayed)]
+    assert all(isinstance(each, Forecast) for each in both)
+    quantiles = [np.array(each.quantiles) for each in both if isinstance(each, Forecast)]
+    np.testing.assert_allclose(quantiles[0], quantiles[1], rtol=0.1)
+
+
 def test_advice_is_there_while_the_gate_is_shut() -> None:
     assert isinstance(fed(walk(6)).advised_forecast(0, 1e6), Forecast)
 
