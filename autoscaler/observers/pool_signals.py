@@ -254,7 +254,7 @@ def _why_missing(memory: PoolMemory, rule: _Rule, trouble: TickTrouble) -> Unkno
 
 
 def _is_overdue(rule: _Rule, pods: Sequence[PodMemory], trouble: TickTrouble, now_seconds: float) -> bool:
-    """A gauge should be on the first page already; the rate of a counter takes a while, and sizes are asked for rarely."""
+    """A gauge should be on the first page already; a counter's rate takes a while, and sizes are asked for rarely."""
     if rule.kind is not MetricKind.COUNTER and rule.signal not in DERIVED_FROM_LABELS:
         return True
     return now_seconds - min(pod.first_seen_seconds for pod in pods) > trouble.rate_window_seconds
