@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from autoscaler.actuators.actuator import ReplicaActuator
 from autoscaler.actuators.dry_run import DryRunActuator
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
+from autoscaler.actuators.written_counts import WrittenCounts
 from autoscaler.clock import Clock, SystemClock
 from autoscaler.controller.accelerator_pools import AcceleratorPoolReporter
 from autoscaler.controller.config_directory import ConfigDirectory
@@ -151,12 +152,12 @@ def _assemble(settings: ControllerSettings, parts: _Parts) -> tuple[ControlLoop,
     _observe_the_process(telemetry, parts)
     records = LatestRecords(parts.log)
     recorder = DashboardRecorder(FleetSource("Tokenscaler", parts.connection.server, is_simulated=False))
-    histories = HistoryStore()
+    histories, written = HistoryStore(), WrittenCounts()
     source = ScalersOfTick(parts.directory or ClusterScalers(_required(parts.cluster)))
     reconciler = Reconciler(
-        KubernetesWorkloadObserver(parts.cluster, source.newest),
+        KubernetesWorkloadObserver(parts.cluster, source.newest, written_count=written.last),
         PrometheusMetricsObserver(parts.prometheus, settings.queries),
-        _actuators(settings, parts),
+        _actuators(settings, parts, written),
         histories,
         [records, telemetry, recorder, EventReporter(LoggedEvents()), *_cluster_reporters(settings, parts, records)],
         parts.executor,
@@ -212,11 +213,11 @@ def _elector(settings: ControllerSettings, connection: ApiConnection, clock: Clo
     )
 
 
-def _actuators(settings: ControllerSettings, parts: _Parts) -> dict[Mode, ReplicaActuator]:
+def _actuators(settings: ControllerSettings, parts: _Parts, written: WrittenCounts) -> dict[Mode, ReplicaActuator]:
     dry_run = DryRunActuator()
     if settings.is_dry_run:
         return dict.fromkeys(Mode, dry_run)
-    scale = ScaleSubresourceActuator(parts.connection, parts.is_leader, parts.clock)
+    scale = ScaleSubresourceActuator(parts.connection, parts.is_leader, parts.clock, written)
     return {Mode.DRY_RUN: dry_run, Mode.SCALE_UP_ONLY: scale, Mode.SCALE: scale}
 
 

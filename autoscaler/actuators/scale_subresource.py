@@ -6,8 +6,18 @@ import math
 from collections.abc import Callable
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
+from autoscaler.actuators.written_counts import WrittenCounts
 from autoscaler.clock import Clock
-from autoscaler.kubernetes_gateway.api_failure import ApiFailure, Conflict, Forbidden, NotFound, Throttled
+from autoscaler.kubernetes_gateway.api_failure import (
+    ApiFailure,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ServerError,
+    Throttled,
+    Timeout,
+    Unreachable,
+)
 from autoscaler.kubernetes_gateway.connection import ApiConnection
 from autoscaler.observers.workload import ScaleTarget
 from policies.reasons import Reason
@@ -21,13 +31,16 @@ class ScaleSubresourceActuator:
 
     `fence` says whether this process may still write; it is asked immediately before the request. A conflict is not
     retried: the target has changed, so the next tick decides anew. After a 429 nothing is sent before the time that
-    the server asked for has passed.
+    the server asked for has passed. `written` is told each count that the server has, or may have, taken.
     """
 
-    def __init__(self, connection: ApiConnection, fence: Callable[[], bool], clock: Clock) -> None:
+    def __init__(
+        self, connection: ApiConnection, fence: Callable[[], bool], clock: Clock, written: WrittenCounts | None = None
+    ) -> None:
         self._connection = connection
         self._fence = fence
         self._clock = clock
+        self._written = written or WrittenCounts()
         self._paused_until_seconds = -math.inf
 
     def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
@@ -43,6 +56,8 @@ class ScaleSubresourceActuator:
         if not self._fence():
             return ActuationFailed(Reason.NOT_LEADER, f"{change} not sent: this process does not hold the lease")
         result = self._connection.patch(target.path, body)
+        if not isinstance(result, ApiFailure) or isinstance(result, Unreachable | Timeout | ServerError):
+            self._written.note(target, to_replicas)
         if isinstance(result, ApiFailure):
             return self._failed(change, result)
         return Actuated(Reason.SUCCEEDED_RESCALE, change)

@@ -5,6 +5,9 @@ through the scale subresource it notes no time at all. So the times say nothing 
 image renews the time of an entry that has owned `replicas` since the target was made. What tells a foreign write is
 that the count *changed* while we do not own it: a write that changes the count takes it from its former owner, so as
 long as we own it nobody else has changed it.
+
+After a count was zero, the server notes no owner for what is written through the scale subresource. Where nobody owns
+the count, it is ours if it is the one that we have written.
 """
 
 from __future__ import annotations
@@ -40,6 +43,16 @@ class ForeignWrite:
     age_seconds: float
 
 
+def is_ours(target: WatchedTarget, replicas: int, own_manager: str, written: int | None) -> bool | None:
+    """Whether the count that stands was written by us; None where nobody can tell.
+
+    `written` is the count that we last wrote, None where that is not known.
+    """
+    if target.owners:
+        return own_manager in target.owners
+    return True if replicas == written and target.owners is not None else None
+
+
 def judge_count(
     history: CountHistory,
     target: WatchedTarget,
@@ -47,15 +60,16 @@ def judge_count(
     own_manager: str,
     window_seconds: float,
     now_seconds: float,
+    written: int | None = None,
 ) -> tuple[ForeignWrite | None, CountHistory]:
     """A foreign write within the last `window_seconds`, or None; and what to remember for the next look.
 
     A target of which no count is known yet, and one that was made anew (its uid differs), is taken as it is.
     Afterwards every change of the count that is not ours counts from when it was seen. When the window has passed,
-    or the count is back where it was, it is settled.
+    or the count is back where it was, it is settled. `written` is the count that we last wrote, as far as is known.
     """
     settled = CountHistory(target.uid, settled_replicas=replicas)
-    if target.owners is None or own_manager in target.owners:
+    if target.owners is None or is_ours(target, replicas, own_manager, written):
         # Also where somebody else owns it with us: a manager that agrees with us is no rival.
         return None, settled
     if history.uid != target.uid or history.settled_replicas in (None, replicas):

@@ -15,7 +15,7 @@ from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
 from autoscaler.kubernetes_gateway.watched_objects import WatchedPod
 from autoscaler.kubernetes_gateway.watched_target import GROUP_INDEX_LABEL, GROUP_LABEL, TargetScale, WatchedTarget
-from autoscaler.observers.foreign_writer import CountHistory, judge_count
+from autoscaler.observers.foreign_writer import CountHistory, is_ours, judge_count
 from autoscaler.observers.replica_counting import (
     SeenReplica,
     count_replicas,
@@ -62,12 +62,15 @@ class KubernetesWorkloadObserver:
         foreign_writer_window_seconds: float = FOREIGN_WRITER_WINDOW_SECONDS,
         field_manager: str = FIELD_MANAGER,
         maximum_cache_age_seconds: float = MAXIMUM_CACHE_AGE_SECONDS,
+        written_count: Callable[[ScaleTarget], int | None] = lambda _: None,
     ) -> None:
+        """`written_count` gives the count that this process last wrote to a target, None where it wrote none."""
         self._cluster = cluster
         self._scalers = scalers
         self._foreign_writer_window_seconds = foreign_writer_window_seconds
         self._field_manager = field_manager
         self._maximum_cache_age_seconds = maximum_cache_age_seconds
+        self._written_count = written_count
         self._claims_at_seconds = float("nan")
         self._claims = ScalerClaims(())
         self._memories: dict[tuple[str, str], _Memory] = {}
@@ -101,7 +104,9 @@ class KubernetesWorkloadObserver:
             is_paused=seen.scale.is_paused,
             is_rolling_out=seen.scale.is_rolling_out,
             cache_age_seconds=ages,
-            is_count_ours=None if seen.target.owners is None else self._field_manager in seen.target.owners,
+            is_count_ours=is_ours(
+                seen.target, seen.scale.spec_replicas, self._field_manager, self._written_count(seen.place)
+            ),
             accelerators_per_replica=scaler.spec.accelerators_per_replica or seen.target.accelerators_per_replica,
         )
 
@@ -244,7 +249,9 @@ class KubernetesWorkloadObserver:
         self, scaler: InferenceScaler, seen: _SeenTarget, replicas: Sequence[SeenReplica], now_seconds: float
     ) -> tuple[_Memory, list[CompetingWriter]]:
         before = self._memories.get(scaler.key)
-        count = seen.scale.spec_replicas
+        count, written = seen.scale.spec_replicas, self._written_count(seen.place)
+        if written is None and before is None:
+            written = _status_count(scaler, "desiredReplicas")
         foreign, counts = judge_count(
             before.counts if before is not None else _last_seen_count(scaler, seen.target),
             seen.target,
@@ -252,6 +259,7 @@ class KubernetesWorkloadObserver:
             self._field_manager,
             self._foreign_writer_window_seconds,
             now_seconds,
+            written,
         )
         memory = _Memory(counts)
         if live_replicas(replicas) < count:
@@ -266,8 +274,12 @@ class KubernetesWorkloadObserver:
 
 def _last_seen_count(scaler: InferenceScaler, target: WatchedTarget) -> CountHistory:
     """What a predecessor of this process saw, so that a write made while nobody was looking is noticed too."""
-    count = scaler.status.get("specReplicas")
-    return CountHistory(target.uid, settled_replicas=count if isinstance(count, int) else None)
+    return CountHistory(target.uid, settled_replicas=_status_count(scaler, "specReplicas"))
+
+
+def _status_count(scaler: InferenceScaler, name: str) -> int | None:
+    count = scaler.status.get(name)
+    return count if isinstance(count, int) else None
 
 
 def _not_read_yet(what: str, problem: ApiFailure | None) -> WorkloadUnavailable:

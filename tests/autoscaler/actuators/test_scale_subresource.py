@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.actuators.dry_run import DryRunActuator
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
+from autoscaler.actuators.written_counts import WrittenCounts
 from autoscaler.clock import ManualClock
 from autoscaler.kubernetes_gateway.connection import ApiConnection, connect
 from autoscaler.observers.workload import ScaleTarget
@@ -90,6 +92,28 @@ def test_a_failed_write_says_why(
     assert isinstance(result, ActuationFailed)
     assert (result.reason, text in result.message) == (reason, True), result.message
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "written"),
+    [
+        pytest.param(None, 5, id="written"),
+        pytest.param(Answer(None), 5, id="the answer never came: it may have been"),
+        pytest.param(Answer(500), 5, id="so it may after a server error"),
+        pytest.param(Answer(409), None, id="a conflict is no write"),
+        pytest.param(Answer(403), None, id="nor is a refusal"),
+    ],
+)
+def test_what_was_or_may_have_been_written_is_remembered(
+    server: FakeApiServer, connection: ApiConnection, clock: ManualClock, answer: Answer | None, written: int | None
+) -> None:
+    counts = WrittenCounts()
+    target = _target(server)
+    if answer is not None:
+        server.fail(lambda _: True, answer)
+    ScaleSubresourceActuator(connection, lambda: True, clock, counts).scale(target, 2, 5)
+    assert counts.last(target) == written
+    assert counts.last(replace(target, uid="made again")) is None
 
 
 def test_nothing_is_sent_before_the_time_the_server_asked_for(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from autoscaler.kubernetes_gateway.watched_target import WatchedTarget, target_reduction
-from autoscaler.observers.foreign_writer import NO_OWNER, CountHistory, judge_count
+from autoscaler.observers.foreign_writer import NO_OWNER, CountHistory, is_ours, judge_count
 
 CREATED = "2026-11-30T00:00:00Z"
 NOW = 1_796_000_000.0  # 2026-11-30T00:53:20Z
@@ -156,6 +156,41 @@ def test_who_set_the_count(history: CountHistory, looks: list[Look]) -> None:
         )
         found.append(foreign.manager if foreign is not None else None)
     assert found == [look.manager for look in looks]
+
+
+NOBODY = (_entry("kubectl-client-side-apply", replicas=False),)
+
+
+@pytest.mark.parametrize(
+    ("entries", "replicas", "written", "manager"),
+    [
+        pytest.param(NOBODY, 2, 2, None, id="our own write, of which the server notes no owner after a zero"),
+        pytest.param(NOBODY, 5, 2, NO_OWNER, id="not what we have written"),
+        pytest.param(NOBODY, 5, None, NO_OWNER, id="we have written nothing"),
+        pytest.param((KUBECTL_SCALE,), 2, 2, "kubectl", id="an owner counts more than the number"),
+    ],
+)
+def test_a_count_that_was_zero(
+    entries: tuple[dict[str, Any], ...], replicas: int, written: int | None, manager: str | None
+) -> None:
+    asleep = CountHistory("u1", settled_replicas=0)
+    foreign, _ = judge_count(asleep, _target(*entries), replicas, "tokenscaler", WINDOW_SECONDS, NOW, written)
+    assert (foreign.manager if foreign is not None else None) == manager
+
+
+@pytest.mark.parametrize(
+    ("entries", "written", "ours"),
+    [
+        pytest.param((OURS,), None, True, id="we own it"),
+        pytest.param((KUBECTL_SCALE,), 0, False, id="somebody else owns it"),
+        pytest.param(NOBODY, 0, True, id="nobody owns it and it is what we have written"),
+        pytest.param(NOBODY, 2, None, id="nobody owns it and we have written another"),
+        pytest.param(NOBODY, None, None, id="nobody owns it and we have written nothing"),
+        pytest.param((), 0, None, id="a server that notes no owners"),
+    ],
+)
+def test_whose_zero_it_is(entries: tuple[dict[str, Any], ...], written: int | None, ours: bool | None) -> None:
+    assert is_ours(_target(*entries), 0, "tokenscaler", written) is ours
 
 
 def test_the_age_counts_from_when_the_change_was_seen() -> None:
