@@ -133,6 +133,7 @@ def kwok(kubeconfig: Path, ports: Ports) -> list[str | Path]:
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
         "--node-lease-duration-seconds=40",
         f"--server-address=127.0.0.1:{ports.kwok}",
+        "--v=WARN",
         *(f"--config={stage}" for stage in stages),
     ]
 
