@@ -15,6 +15,7 @@ import pytest
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
+from autoscaler.actuators.written_counts import WrittenCounts
 from autoscaler.api.inference_scaler import InferenceScaler, parse_inference_scaler
 from autoscaler.clock import SystemClock
 from autoscaler.kubernetes_gateway.backoff import Backoff
@@ -103,7 +104,10 @@ class Sight:
             connection, CLOCK, random.random, namespaces=(namespace,), watches_own_objects=False
         )
         self.scalers: dict[tuple[str, str], InferenceScaler] = {}
-        self.observer = KubernetesWorkloadObserver(self.cluster, lambda: tuple(self.scalers.values()))
+        self.written = WrittenCounts()
+        self.observer = KubernetesWorkloadObserver(
+            self.cluster, lambda: tuple(self.scalers.values()), written_count=self.written.last
+        )
         self.cluster.start()
 
     def see(self, scaler: InferenceScaler) -> Workload | WorkloadUnavailable:
@@ -174,6 +178,34 @@ def test_a_count_is_written_only_on_the_version_it_was_decided_on(
     ]
     assert owners == ["tokenscaler"]
     assert sight.wait(scaler, lambda seen: seen.replicas.spec == 2, "our write").competing_writers == ()
+
+
+@pytest.mark.parametrize("kind", sorted(PATHS))
+def test_our_own_writes_are_known_also_after_a_zero(
+    control_plane: ControlPlane, connection: ApiConnection, namespace: str, look: Look, kind: str
+) -> None:
+    """A Scale object leaves a zero out, so from then on the server notes no owner for what goes through /scale."""
+    control_plane.install_crd("leaderworkerset")
+    path = PATHS[kind].format(namespace=namespace)
+    control_plane.api.create(path, _document(kind, namespace, 1))
+    sight, scaler = look(namespace), _scaler(namespace, kind)
+    actuator = ScaleSubresourceActuator(connection, lambda: True, CLOCK, sight.written)
+
+    def write(count: int) -> Workload:
+        def is_written() -> bool:
+            seen = sight.see(scaler)
+            return isinstance(seen, Workload) and isinstance(actuator.scale(seen.target, -1, count), Actuated)
+
+        wait_until(is_written, f"{count} is written", 10)
+        return sight.wait(scaler, lambda seen: seen.replicas.spec == count, f"our write of {count}")
+
+    for count in (0, 2, 4, 0, 1):
+        seen = write(count)
+        assert (seen.competing_writers, seen.is_count_ours) == ((), True), count
+    control_plane.api.merge(f"{path}/llama/scale", {"spec": {"replicas": 3}}, fieldManager="somebody")
+    seen = sight.wait(scaler, lambda seen: seen.replicas.spec == 3, "the other's write")
+    assert [writer.reason for writer in seen.competing_writers] == [Reason.COMPETING_WRITER]
+    assert seen.is_count_ours is not True
 
 
 def test_a_custom_resource_is_read_and_scaled_through_its_scale(
