@@ -23,8 +23,8 @@ class HistoryStore:
         """
         uid, history = self._histories.get(scaler.key, ("", None))
         if history is None or uid != scaler.uid:
-            history = restore_history(scaler.status)
-        return new_history(now_seconds, spec_replicas) if history is None else _not_after(history, now_seconds)
+            history = _restored(scaler, spec_replicas, now_seconds)
+        return _not_after(history, now_seconds)
 
     def remember(self, scaler: InferenceScaler, history: ScalingHistory) -> None:
         """Keeps the pool's newest history."""
@@ -38,6 +38,21 @@ class HistoryStore:
         """Drops the pools that exist no longer."""
         for key in self._histories.keys() - keys:
             del self._histories[key]
+
+
+def _restored(scaler: InferenceScaler, spec_replicas: int, now_seconds: float) -> ScalingHistory:
+    """The history in `.status`, else a new one.
+
+    A zero that came after the last save, or of which nothing is saved (`--config`), may be ours: a process may die
+    between its write and its save. Where the policy itself goes to zero it is taken for sleep, since a pool that is
+    wrongly taken for switched off would not wake up for anything.
+    """
+    saved = restore_history(scaler.status)
+    history = new_history(now_seconds, spec_replicas) if saved is None else saved
+    is_known = saved is not None and saved.last_seen_replicas == 0
+    if spec_replicas == 0 and scaler.spec.min_replicas == 0 and not is_known:
+        return replace(history, is_scaled_to_zero=True)
+    return history
 
 
 def _not_after(history: ScalingHistory, now_seconds: float) -> ScalingHistory:

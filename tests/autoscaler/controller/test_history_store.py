@@ -48,6 +48,41 @@ def test_what_this_process_remembers_counts_before_what_was_saved() -> None:
     assert store.recall(scaler, 4, NOW) == newer
 
 
+ASLEEP = a_history(recommended={15.0: 0}, last_seen_replicas=0, is_scaled_to_zero=True)
+SWITCHED_OFF = a_history(recommended={15.0: 4}, last_seen_replicas=0)
+AWAKE = a_history(recommended={15.0: 1}, last_seen_replicas=1)
+
+
+@pytest.mark.parametrize(
+    ("saved", "minimum", "replicas", "is_asleep"),
+    [
+        pytest.param(ASLEEP, 0, 0, True, id="saved asleep"),
+        pytest.param(SWITCHED_OFF, 0, 0, False, id="saved switched off"),
+        pytest.param(AWAKE, 0, 0, True, id="nobody saved who went to zero: the policy's own way of going there"),
+        pytest.param(None, 0, 0, True, id="nothing saved, as with --config: the same"),
+        pytest.param(AWAKE, 1, 0, False, id="a policy that never goes to zero did not"),
+        pytest.param(None, 1, 0, False, id="nor did it without anything saved"),
+        pytest.param(AWAKE, 0, 1, False, id="not at zero"),
+    ],
+)
+def test_whether_a_pool_at_zero_sleeps_after_a_restart(
+    saved: ScalingHistory | None, minimum: int, replicas: int, is_asleep: bool
+) -> None:
+    status = {} if saved is None else a_status(history=save_history(saved))
+    pending = {"pendingRequests": {"query": "q", "perReplica": 4}}
+    scaler = a_scaler(status=status, minReplicas=minimum, signals=pending)
+    assert HistoryStore().recall(scaler, replicas, NOW).is_scaled_to_zero is is_asleep
+
+
+def test_a_pool_that_is_switched_off_under_our_eyes_does_not_sleep() -> None:
+    store, scaler = (
+        HistoryStore(),
+        a_scaler(minReplicas=0, signals={"pendingRequests": {"query": "q", "perReplica": 4}}),
+    )
+    store.remember(scaler, AWAKE)
+    assert not store.recall(scaler, 0, NOW).is_scaled_to_zero
+
+
 def test_a_scaler_that_was_made_anew_begins_anew() -> None:
     store = HistoryStore()
     store.remember(a_scaler(uid="old"), SAVED)
