@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What stands after `make test PYTEST_ARGUMENTS=...` narrows or widens the run.
 PYTEST_ARGUMENTS ?=
+# Most of the long tests wait for windows and restarts: three at a time keep two cores busy. 0 runs them one by one.
+WORKERS ?= 3
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
@@ -28,7 +30,7 @@ demo: setup ## the real loop on a simulated fleet: no cluster, no Prometheus
 	@$(BIN)/tokenscaler demo
 
 test: setup system-programs programs ## every test; says in one line what this machine cannot run
-	@$(BIN)/pytest -q $(PYTEST_ARGUMENTS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGUMENTS)
 
 # Debian's prometheus and chromium, where we may install them; the tests say what is missing where we may not.
 system-programs:

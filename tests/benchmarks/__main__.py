@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--only", choices=["reaction", "fleet"], help="one of the two benchmarks")
     parser.add_argument("--pools", type=int, default=1000, help="InferenceScalers of the large fleet")
     parser.add_argument("--pods-per-pool", type=int, default=10)
-    parser.add_argument("--ticks", type=int, default=10, help="ticks that are measured")
+    parser.add_argument("--ticks", type=int, default=6, help="ticks that are measured")
     arguments = parser.parse_args()
     reason = prometheus_unavailable_reason() or (missing_programs() and "the programs are not built: make programs")
     if reason:
