@@ -24,6 +24,12 @@ function shortNumber(value) {
 
 const clockTime = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
+// With seconds where the marks are less than a minute apart, else all of them would read alike.
+function clockTimes(_, splits) {
+  const length = splits[1] - splits[0] < 60 ? 8 : 5;
+  return splits.map((split) => clockTime.format(split * 1000).slice(0, length));
+}
+
 function axis(options = {}) {
   return {
     stroke: style("--quiet"),
@@ -63,7 +69,7 @@ function draw(element, series, options = {}) {
       cursor: { sync: { key: sync.key }, drag: { x: true, y: false } },
       scales: { x: { time: true }, y: { range: fromZero }, ...options.scales },
       axes: [
-        axis({ size: 34, space: 70, values: (_, splits) => splits.map((split) => clockTime.format(split * 1000).slice(0, 5)) }),
+        axis({ size: 34, space: 70, values: clockTimes }),
         axis(options.y),
         ...(options.axes ?? []),
       ],
@@ -84,7 +90,8 @@ export class PoolCharts {
   #maxReplicas = 1;
 
   constructor() {
-    this.colourOfVote = (name) => colour(Math.max(0, this.#votes.indexOf(name)));
+    // A vote that has never had a value has no line, and no colour of one.
+    this.colourOfVote = (name) => (this.#votes.includes(name) ? colour(this.#votes.indexOf(name)) : style("--quiet"));
     this.onResize = new ResizeObserver(() => this.#fit());
   }
 
