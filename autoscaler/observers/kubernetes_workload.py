@@ -249,9 +249,7 @@ class KubernetesWorkloadObserver:
         self, scaler: InferenceScaler, seen: _SeenTarget, replicas: Sequence[SeenReplica], now_seconds: float
     ) -> tuple[_Memory, list[CompetingWriter]]:
         before = self._memories.get(scaler.key)
-        count, written = seen.scale.spec_replicas, self._written_count(seen.place)
-        if written is None and before is None:
-            written = _status_count(scaler, "desiredReplicas")
+        count = seen.scale.spec_replicas
         foreign, counts = judge_count(
             before.counts if before is not None else _last_seen_count(scaler, seen.target),
             seen.target,
@@ -259,7 +257,7 @@ class KubernetesWorkloadObserver:
             self._field_manager,
             self._foreign_writer_window_seconds,
             now_seconds,
-            written,
+            self._written_count(seen.place),
         )
         memory = _Memory(counts)
         if live_replicas(replicas) < count:
@@ -273,13 +271,12 @@ class KubernetesWorkloadObserver:
 
 
 def _last_seen_count(scaler: InferenceScaler, target: WatchedTarget) -> CountHistory:
-    """What a predecessor of this process saw, so that a write made while nobody was looking is noticed too."""
-    return CountHistory(target.uid, settled_replicas=_status_count(scaler, "specReplicas"))
+    """What a predecessor of this process saw, so that a write made while nobody was looking is noticed too.
 
-
-def _status_count(scaler: InferenceScaler, name: str) -> int | None:
-    count = scaler.status.get(name)
-    return count if isinstance(count, int) else None
+    A count that nobody owns may be the predecessor's own last write, so it is taken as it is.
+    """
+    count = scaler.status.get("specReplicas") if target.owners else None
+    return CountHistory(target.uid, settled_replicas=count if isinstance(count, int) else None)
 
 
 def _not_read_yet(what: str, problem: ApiFailure | None) -> WorkloadUnavailable:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -482,6 +483,27 @@ def test_a_count_set_by_hand_is_respected_for_two_minutes(server: FakeApiServer,
     assert "50 s ago" in fleet.workload(_scaler()).competing_writers[0].who
     fleet.now_seconds += 71.0
     assert fleet.workload(_scaler()).competing_writers == ()
+
+
+@pytest.mark.parametrize(
+    ("managers", "competitors"),
+    [
+        pytest.param(["kubectl"], 1, id="somebody has set it since our predecessor looked"),
+        pytest.param(["tokenscaler"], 0, id="our predecessor has set it"),
+        pytest.param([], 0, id="nobody owns it, as after a zero: it may have been our predecessor"),
+    ],
+)
+def test_a_count_that_has_changed_before_our_first_look(
+    server: FakeApiServer, start: StartFleet, managers: list[str], competitors: int
+) -> None:
+    deployment = _deployment(5)
+    deployment["metadata"]["managedFields"] = [
+        {"manager": "kubectl-create", "fieldsV1": {"f:spec": {"f:template": {}}}},
+        *({"manager": manager, "fieldsV1": {"f:spec": {"f:replicas": {}}}} for manager in managers),
+    ]
+    server.put("deployments", deployment)
+    scaler = replace(_scaler(), status={"specReplicas": 2})
+    assert len(start().workload(scaler).competing_writers) == competitors
 
 
 @pytest.mark.parametrize(
