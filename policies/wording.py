@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 
 def number(value: float) -> str:
-    """A quantity for reading: three or more significant digits, thousands apart (213 000; 7.89; 0.800; 12)."""
+    """A quantity for reading: three or more significant digits, thousands apart (213 000; 7.89; 0.800; 1.00e+20)."""
+    if abs(value) >= 1e15:
+        return f"{value:.2e}"
     if value == round(value) or abs(value) >= 1000:
         return f"{value:,.0f}".replace(",", " ")
     return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"

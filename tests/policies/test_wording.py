@@ -7,7 +7,15 @@ from policies.wording import counted, duration, joined, number
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(213_000.0, "213 000"), (1234.5, "1 234"), (7.889, "7.89"), (0.8, "0.800"), (12.0, "12"), (0.0, "0")],
+    [
+        (213_000.0, "213 000"),
+        (1234.5, "1 234"),
+        (7.889, "7.89"),
+        (0.8, "0.800"),
+        (12.0, "12"),
+        (0.0, "0"),
+        (1e308, "1.00e+308"),
+    ],
 )
 def test_numbers(value: float, text: str) -> None:
     assert number(value) == text
