@@ -121,8 +121,8 @@ def recommend_schedule(decision_input: DecisionInput) -> tuple[ScalingRecommenda
 def open_windows(schedules: tuple[ScheduleWindow, ...], now_seconds: float) -> tuple[ScheduleWindow, ...]:
     """The windows whose last start is later than their last end, both judged to the minute in their own time zone.
 
-    A start at the very minute of an end opens the window. In the hour that a clock change repeats, a window that
-    starts or ends within it may do so a second time.
+    A start at the very minute of an end opens the window. In the hour that a clock change repeats, a start or an end
+    within it comes a second time.
     """
     if not schedules:
         return ()
@@ -139,7 +139,17 @@ def _is_open(start: str, end: str, timezone: str, minute: int) -> bool:
     return last_end is None or last_start >= last_end
 
 
-def _last_occurrence(expression: str, timezone: str, minute: int) -> datetime | None:
+def _last_occurrence(expression: str, timezone: str, minute: int) -> float | None:
+    """The last occurrence up to this minute in unix seconds, the first time of a repeated hour included."""
+    moment = datetime.fromtimestamp(minute * 60, ZoneInfo(timezone))
+    begins = [moment.timestamp()]
+    if moment.fold:
+        # Walked back by local time, what was later than now when this hour came first would be left out.
+        begins.append(moment.replace(minute=0).timestamp() - 60.0)
+    found = (_last_before(expression, datetime.fromtimestamp(begin, ZoneInfo(timezone))) for begin in begins)
+    return max((each.timestamp() for each in found if each is not None), default=None)
+
+
+def _last_before(expression: str, moment: datetime) -> datetime | None:
     # cronsim walks back from its moment and leaves the moment itself out: begin one second into the minute.
-    moment = datetime.fromtimestamp(minute * 60, ZoneInfo(timezone)) + timedelta(seconds=1)
-    return next(CronSim(expression, moment, reverse=True), None)
+    return next(CronSim(expression, moment + timedelta(seconds=1), reverse=True), None)

@@ -46,6 +46,18 @@ def at(moment: str, timezone: str = "America/New_York", fold: int = 0) -> float:
             id="a start that the clock change leaves out comes right after it",
         ),
         pytest.param(
+            {**WORKDAY, "start": "30 1 * * *", "end": "30 3 * * *"},
+            at("2026-11-01T01:10:00", fold=1),
+            True,
+            id="a window that started in the hour that comes twice stays open when it comes again",
+        ),
+        pytest.param(
+            {**WORKDAY, "start": "0 22 * * *", "end": "30 1 * * *"},
+            at("2026-11-01T01:10:00", fold=1),
+            False,
+            id="and one that ended in it stays closed",
+        ),
+        pytest.param(
             {**WORKDAY, "timezone": "UTC", "start": "0 0 1 1 *", "end": "0 0 2 1 *"},
             at("2026-11-30T00:00:00", "UTC"),
             False,
