@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from enum import StrEnum
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -48,6 +49,24 @@ def _console() -> Console:
     # No markup: what is printed holds PromQL, whose [5m] is no style.
     width = None if sys.stdout.isatty() else 200
     return Console(highlight=False, markup=False, emoji=False, width=width)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tokenscaler {metadata.version('tokenscaler')}")
+        raise typer.Exit(0)
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """A Kubernetes autoscaler for LLM inference fleets.
+
+    Example: tokenscaler demo
+    """
 
 
 @app.command()
