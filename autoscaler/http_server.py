@@ -28,7 +28,7 @@ def create_app(
     async def healthz() -> Response:
         if is_alive():
             return PlainTextResponse("ok\n")
-        return PlainTextResponse("no tick has ended for too long\n", status_code=503)
+        return PlainTextResponse("no tick has ended for too long, or statuses are no longer written\n", status_code=503)
 
     @app.get("/readyz")
     async def readyz() -> Response:

@@ -172,7 +172,12 @@ def _assemble(settings: ControllerSettings, parts: _Parts) -> tuple[ControlLoop,
         is_synced=lambda: parts.cluster.has_synced,
         tick_seconds=settings.tick_seconds,
     )
-    app = create_app(telemetry, records, loop.is_alive, lambda: _not_ready_because(parts.cluster))
+    app = create_app(
+        telemetry,
+        records,
+        lambda: loop.is_alive() and parts.background.is_alive(),
+        lambda: _not_ready_because(parts.cluster),
+    )
     app.mount("/", create_dashboard(lambda: recorder.snapshot))
     return loop, app
 

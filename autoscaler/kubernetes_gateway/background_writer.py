@@ -50,6 +50,10 @@ class BackgroundWriter:
             self._changed.notify_all()
         self._thread.join(timeout_seconds)
 
+    def is_alive(self) -> bool:
+        """False where the thread has ended by a bug: nothing would be told to anybody any more."""
+        return self._thread.is_alive() or self._thread.ident is None
+
     def submit(self, key: tuple[str, ...], write: Write) -> None:
         """Queues a write; where too much waits already, the oldest is dropped (and logged)."""
         with self._changed:
@@ -82,7 +86,5 @@ class BackgroundWriter:
         with self._changed:
             # A newer write of the same object may have come meanwhile: that one counts.
             self._waiting.setdefault(key, write)
-        delay = self._backoff.next_delay_seconds()
-        if isinstance(result, Throttled) and result.retry_after_seconds is not None:
-            delay = max(delay, result.retry_after_seconds)
-        self._stopping.wait(delay)
+        asked_seconds = result.retry_after_seconds if isinstance(result, Throttled) else None
+        self._stopping.wait(self._backoff.next_delay_seconds(asked_seconds))

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 30.0
+# A server may ask for any wait; one absurd header must not silence us for a day.
+LONGEST_RETRY_AFTER_SECONDS = 120.0
 
 
 class Backoff:
@@ -26,11 +28,15 @@ class Backoff:
         self._longest_seconds = longest_seconds
         self._next_seconds = first_seconds
 
-    def next_delay_seconds(self) -> float:
-        """The delay before the next try; the one after it is twice as long."""
+    def next_delay_seconds(self, retry_after_seconds: float | None = None) -> float:
+        """The delay before the next try; the one after it is twice as long.
+
+        `retry_after_seconds` is what the server asked for. Everybody was told the same number, so the delay comes on
+        top of it: later by chance, never sooner. It counts for at most two minutes.
+        """
         delay = self._next_seconds
         self._next_seconds = min(delay * 2.0, self._longest_seconds)
-        return delay * (1.0 - 0.5 * self._random())
+        return min(retry_after_seconds or 0.0, LONGEST_RETRY_AFTER_SECONDS) + delay * (1.0 - 0.5 * self._random())
 
     def reset(self) -> None:
         """Begins again with the shortest delay: the last try went well."""

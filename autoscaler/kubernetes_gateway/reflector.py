@@ -28,7 +28,6 @@ LONGEST_WATCH_SECONDS = 35
 GRACE_SECONDS = 5.0
 # A kind that the server does not know: its CRD may be installed later, but asking often would be noise.
 ABSENT_RETRY_SECONDS = 30.0
-LONGEST_RETRY_AFTER_SECONDS = 120.0
 # A watch that ends sooner without having said anything is no success, or a server that closes at once is stormed.
 HEALTHY_WATCH_SECONDS = 5.0
 
@@ -149,12 +148,7 @@ class Reflector(Generic[T]):
         elif self._problem is None or type(self._problem) is not type(failure):
             _log.warning("watch interrupted", extra={"path": self.path, "failure": failure.message})
         self._problem = failure
-        delay = self._backoff.next_delay_seconds()
-        if isinstance(failure, Throttled) and failure.retry_after_seconds is not None:
-            # Everybody was told the same number: come back later than it by chance, never sooner.
-            asked = min(failure.retry_after_seconds, LONGEST_RETRY_AFTER_SECONDS)
-            return asked + delay
-        return delay
+        return self._backoff.next_delay_seconds(failure.retry_after_seconds if isinstance(failure, Throttled) else None)
 
     def _list(self) -> ApiFailure | None:
         objects: dict[ObjectKey, T] = {}

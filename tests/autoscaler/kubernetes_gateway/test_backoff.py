@@ -23,3 +23,15 @@ def test_success_begins_anew() -> None:
     backoff.next_delay_seconds()
     backoff.reset()
     assert backoff.next_delay_seconds() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("retry_after_seconds", "expected"),
+    [
+        pytest.param(None, 0.5, id="nothing was asked for"),
+        pytest.param(7.0, 7.5, id="what was asked for comes first"),
+        pytest.param(86_400.0, 120.5, id="an absurd wait is cut to two minutes"),
+    ],
+)
+def test_what_the_server_asks_for(retry_after_seconds: float | None, expected: float) -> None:
+    assert Backoff(lambda: 0.0).next_delay_seconds(retry_after_seconds) == expected
