@@ -33,6 +33,7 @@ NAMESPACES = 20
 TICK_SECONDS = 15.0
 SCRAPE_SECONDS = 15.0
 EVERYTHING = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+OTHERS_EVENTS = {"Scheduled", "SuccessfulCreate", "ScalingReplicaSet", "RegisteredNode"}
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -167,6 +168,9 @@ def _measure_ticks(
     ]
     if writes:
         figures.append(Figure("  these were", ", ".join(f"{name} {count}" for name, count in writes.items())))
+        reasons = Counter(event["reason"] for event in control_plane.api.items("/apis/events.k8s.io/v1/events"))
+        reasons = Counter({reason: count for reason, count in reasons.items() if reason not in OTHERS_EVENTS})
+        figures.append(Figure("  reasons of Events", ", ".join(f"{name} {n}" for name, n in reasons.most_common(4))))
     return figures, steps
 
 
