@@ -59,7 +59,8 @@ def controller(running: Controller) -> Controller:
 def test_a_loop_that_lives_is_healthy_and_a_dead_one_is_not(controller: Controller) -> None:
     assert controller.get("/healthz")[::2] == (200, "ok\n")
     controller.is_alive = False
-    assert controller.get("/healthz")[::2] == (503, "no tick has ended for too long, or statuses are no longer written\n")
+    sick = "no tick has ended for too long, or statuses are no longer written\n"
+    assert controller.get("/healthz")[::2] == (503, sick)
 
 
 def test_a_process_that_is_not_ready_says_why(controller: Controller) -> None:

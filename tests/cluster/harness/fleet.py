@@ -291,6 +291,12 @@ class Fleet:
         ]
 
 
+def assert_only_rises_to(written: list[int], last: int) -> None:
+    """The counts rise and end at `last`. A tick may see the load when only some pages show its step."""
+    assert written == sorted(written), written
+    assert written[-1:] == [last], written
+
+
 def wait_scraped(prometheus: PrometheusServer, *fleets: Fleet) -> None:
     """Waits until Prometheus has the page of every pod that these fleets have now."""
     for fleet in fleets:
