@@ -12,8 +12,7 @@ from rich.table import Table
 from autoscaler.engines import ENGINES
 from autoscaler.engines.page_report import PageReport, report_page
 from autoscaler.engines.page_source import PageUnavailable, read_page
-
-FINE, NOT_RIGHT, WRONG_USAGE = 0, 1, 2
+from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
 
 
 def doctor_metrics_page(place: str, engine: str | None, as_json: bool, console: Console) -> int:

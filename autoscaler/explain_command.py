@@ -13,12 +13,12 @@ import typer
 from rich.console import Console
 
 from autoscaler.decision_log import DecisionRecord, UnreadableRecord, differences, read_log, read_record
+from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
 from autoscaler.explain import print_record
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure
 from autoscaler.kubernetes_gateway.connection import connect
 from autoscaler.kubernetes_gateway.credentials import CredentialsError
 
-FINE, NOT_RIGHT, WRONG_USAGE = 0, 1, 2
 HTTP_TIMEOUT_SECONDS = 10.0
 MAXIMUM_ANSWER_BYTES = 16 * 1024 * 1024
 

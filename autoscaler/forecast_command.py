@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
 from autoscaler.forecast_picture import draw_forecast
 from forecasting.backtest import SCORED_LEVEL, Backtest, prediction_rows, run_backtest
 from forecasting.forecast import Forecast, ForecastUnavailable
@@ -22,7 +23,6 @@ from forecasting.selection import GatedFleet
 from forecasting.series_text import SeriesUnreadable, read_series
 from forecasting.time_series import TimeSeries
 
-FINE, NOT_RIGHT, WRONG_USAGE = 0, 1, 2
 LEVELS = (0.5, 0.9, 0.95)
 PREDICTIONS_HEADER = ("origin_s", "target_start_s", "step", "quantile", "predicted", "observed")
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}

@@ -1,0 +1,5 @@
+"""What every command's exit code means."""
+
+FINE = 0
+NOT_RIGHT = 1  # what was checked is not right
+WRONG_USAGE = 2  # wrong usage or input
