@@ -22,7 +22,7 @@ def test_a_minute_without_api_server_loses_and_lowers_nothing(
     own_control_plane, start_fleet, start_controller, prometheus
 ) -> None:
     fleet = start_fleet(replicas=4, on=own_control_plane)
-    fleet.set_load(PoolLoad(running=32, waiting=16, queue_on_one_pod=True))
+    fleet.set_load(PoolLoad(running=32, waiting=16))
     time.sleep(2)
     fleet.create_scaler(quick_policy())
     kubeconfig = own_control_plane.create_service_account(fleet.namespace, "controller", EVERYTHING)
@@ -39,7 +39,7 @@ def test_a_minute_without_api_server_loses_and_lowers_nothing(
     time.sleep(15)  # three down windows
     assert fleet.written_counts() == []
 
-    fleet.set_load(PoolLoad(running=64, waiting=32, queue_on_one_pod=True))
+    fleet.set_load(PoolLoad(running=64, waiting=32))
     fleet.wait_replicas(8, timeout_seconds=60)
     assert fleet.written_counts() == [8]
     fleet.wait_condition("ScalingActive", "True")

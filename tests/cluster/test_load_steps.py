@@ -25,7 +25,7 @@ TICK_SECONDS = 1
 
 
 def _queue(waiting: int) -> PoolLoad:
-    return PoolLoad(running=waiting, waiting=waiting, queue_on_one_pod=True)
+    return PoolLoad(running=waiting, waiting=waiting)
 
 
 def _explain(*arguments: Any) -> subprocess.CompletedProcess[str]:

@@ -22,11 +22,11 @@ TOKENS_PER_REPLICA = 1000
 RATE_WINDOW_SECONDS = 10
 
 
-def _steady_fleets(start_fleet, prometheus, *sizes: int, queue_on_one_pod: bool = False, **policy) -> list[Fleet]:
+def _steady_fleets(start_fleet, prometheus, *sizes: int, queue_on_every_pod: bool = False, **policy) -> list[Fleet]:
     """Pools whose load asks for exactly the replicas they have."""
     fleets = [start_fleet(replicas=replicas, scraped=False) for replicas in sizes]
     for fleet, replicas in zip(fleets, sizes, strict=True):
-        fleet.set_load(replace(_load_for(replicas), queue_on_one_pod=queue_on_one_pod))
+        fleet.set_load(replace(_load_for(replicas), queue_on_every_pod=queue_on_every_pod))
     time.sleep(2)  # two scrapes: no decision is made on idle pages
     wait_scraped(prometheus, *fleets)
     for fleet in fleets:
@@ -76,7 +76,7 @@ EXPORTER_FAULTS = (
 
 
 def test_no_fault_of_the_exporters_lowers_a_count(start_fleet, start_controller, prometheus, tmp_path) -> None:
-    made = _steady_fleets(start_fleet, prometheus, *(4 for _ in EXPORTER_FAULTS))
+    made = _steady_fleets(start_fleet, prometheus, *(4 for _ in EXPORTER_FAULTS), queue_on_every_pod=True)
     fleets = {fault.name: fleet for fault, fleet in zip(EXPORTER_FAULTS, made, strict=True)}
     restarted = fleets["counters reset on half of the pods"]
     restarted.patch_scaler(
@@ -113,7 +113,7 @@ def test_no_fault_of_the_exporters_lowers_a_count(start_fleet, start_controller,
 
 
 def test_a_prometheus_that_answers_badly_lowers_nothing(start_fleet, start_controller, prometheus) -> None:
-    (fleet,) = _steady_fleets(start_fleet, prometheus, 4, queue_on_one_pod=True)
+    (fleet,) = _steady_fleets(start_fleet, prometheus, 4)
     with PrometheusProxy(prometheus.url) as proxy:
         start_controller(fleet, prometheus_url=proxy.url).wait_deciding(records=5)
         for spoilt in Spoilt:
@@ -124,10 +124,10 @@ def test_a_prometheus_that_answers_badly_lowers_nothing(start_fleet, start_contr
             assert fleet.written_counts() == [], spoilt
             condition = fleet.condition("MetricsAvailable")
             assert condition["status"] == "False", (spoilt, condition)
-            fleet.set_load(PoolLoad(running=32, waiting=16, queue_on_one_pod=True))
+            fleet.set_load(PoolLoad(running=32, waiting=16))
             proxy.spoilt = None
             fleet.wait_condition("MetricsAvailable", "True")
-        fleet.set_load(PoolLoad(running=64, waiting=32, queue_on_one_pod=True))
+        fleet.set_load(PoolLoad(running=64, waiting=32))
         fleet.wait_replicas(8)
         assert fleet.written_counts() == [8]
 
@@ -144,7 +144,7 @@ def test_a_lost_prometheus_is_a_hold_then_the_fallback_then_normal_again(
 ) -> None:
     hold_seconds = 10
     missing_data = {"holdSeconds": hold_seconds, "fallback": {"replicas": 6, "behavior": "CurrentIfHigher"}}
-    fleet, high = _steady_fleets(start_fleet, prometheus, 4, 7, queue_on_one_pod=True, missing_data=missing_data)
+    fleet, high = _steady_fleets(start_fleet, prometheus, 4, 7, missing_data=missing_data)
     controller = start_controller(fleet, namespaces=[fleet.namespace, high.namespace])
     controller.wait_deciding(records=8)
 

@@ -64,7 +64,7 @@ def test_another_autoscaler_on_the_target_is_named_and_respected(
     remove = compete(fleet)
     fleet.create_scaler(quick_policy())
     start_controller(fleet).wait_deciding(records=2)
-    fleet.set_load(PoolLoad(running=32, waiting=16, queue_on_one_pod=True))
+    fleet.set_load(PoolLoad(running=32, waiting=16))
 
     condition = fleet.wait_condition("AbleToScale", "False", "CompetingAutoscaler")
     assert named in condition["message"]
@@ -83,7 +83,7 @@ def test_of_two_inference_scalers_on_a_target_the_older_steers(start_fleet, star
     time.sleep(1.1)  # creation times are whole seconds
     fleet.create_scaler(quick_policy(maximum=20), name="younger")
     start_controller(fleet).wait_deciding(records=4)
-    fleet.set_load(PoolLoad(running=80, waiting=40, queue_on_one_pod=True))
+    fleet.set_load(PoolLoad(running=80, waiting=40))
 
     fleet.wait_replicas(5)
     condition = fleet.wait_condition("AbleToScale", "False", "CompetingScaler", name="younger")
@@ -94,13 +94,13 @@ def test_of_two_inference_scalers_on_a_target_the_older_steers(start_fleet, star
 
 def test_a_person_who_has_just_scaled_is_not_overruled_at_once(start_fleet, start_controller) -> None:
     fleet = start_fleet(replicas=2)
-    fleet.set_load(PoolLoad(running=16, waiting=8, queue_on_one_pod=True))
+    fleet.set_load(PoolLoad(running=16, waiting=8))
     fleet.create_scaler(quick_policy())
     controller = start_controller(fleet)
     controller.wait_deciding(records=3)
     fleet.control_plane.kubectl("scale", "-n", fleet.namespace, "deployment/vllm", "--replicas=3")
     by_hand = len(fleet.scale_writes())
-    fleet.set_load(PoolLoad(running=80, waiting=40, queue_on_one_pod=True))
+    fleet.set_load(PoolLoad(running=80, waiting=40))
 
     condition = fleet.wait_condition("AbleToScale", "False", "CompetingWriter")
     assert "kubectl" in condition["message"]

@@ -35,13 +35,14 @@ class Fault(enum.Enum):
 class PoolLoad:
     """What a whole pool has to do; it is shared out evenly over the pods that serve.
 
-    Pods are scraped one after the other, so a step is seen piecemeal and a moved request may be seen twice. Where a
-    test counts exactly, `queue_on_one_pod` leaves all waiting requests with the pod that has served longest.
+    All waiting requests are with the pod that has served longest: pods are scraped one after the other, so that a step
+    on many pages is seen piecemeal, and a request that moves may be seen twice. `queue_on_every_pod` shares them out,
+    for tests of what part of a pool tells.
     """
 
     running: int = 0
     waiting: int = 0
-    queue_on_one_pod: bool = False
+    queue_on_every_pod: bool = False
     tokens_in_flight: float = 0.0
     prompt_tokens_per_second: float = 0.0
     generation_tokens_per_second: float = 0.0
@@ -57,7 +58,7 @@ class PoolLoad:
 
         return PodLoad(
             running=whole(self.running),
-            waiting=whole(self.waiting) if not self.queue_on_one_pod else self.waiting if index == 0 else 0,
+            waiting=whole(self.waiting) if self.queue_on_every_pod else self.waiting if index == 0 else 0,
             kv_cache_usage=min(1.0, self.tokens_in_flight / pods / KV_CAPACITY_TOKENS),
             prompt_tokens_per_second=self.prompt_tokens_per_second / pods,
             generation_tokens_per_second=self.generation_tokens_per_second / pods,
