@@ -59,7 +59,7 @@ def forecast_series(request: SeriesRequest, as_json: bool, console: Console) -> 
     for value in series.values:
         fleet.advance(np.array([value]))
     forecast = fleet.advised_forecast(0, series.end_seconds)
-    acting = fleet.acting_forecast(0, series.end_seconds, lead_seconds=0.0)
+    acting = fleet.acting_forecast(0, series.end_seconds, until_seconds=0.0)
     if isinstance(forecast, ForecastUnavailable):
         typer.echo(f"tokenscaler: no forecast of {request.path}: {forecast.message}", err=True)
         return NOT_RIGHT
@@ -218,7 +218,7 @@ def _forecast_json(forecast: Forecast, verdict: str) -> str:
             )
         ],
         "isOutageHold": forecast.is_outage_hold,
-        "lossRatioToLastValue": forecast.loss_ratio,
+        "lossRatioToLastValue": forecast.skills[-1].loss_ratio,
         "verdict": verdict,
     }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()

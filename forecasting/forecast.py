@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
+from forecasting import parameters as chosen
 from forecasting.arrays import FloatArray
 
 
@@ -27,6 +28,21 @@ class ForecastUnavailable:
     reason: UnavailableReason
     message: str
     loss_ratio: float | None = None
+    kind: Literal["unavailable"] = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class StepSkill:
+    """How one step of this pool did on its own recent past, and whether it may act.
+
+    `loss_ratio` is the pinball loss at 0.9 over that of the last value with a rolling interval: below 1 is better, None
+    where nothing has been scored. `scored_bins` of `needed_bins` have been scored.
+    """
+
+    is_open: bool
+    loss_ratio: float | None
+    scored_bins: int
+    needed_bins: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +50,8 @@ class Forecast:
     """Quantiles of one pool's load, issued when the bin that ends at `origin_seconds` closed.
 
     Step k (from 1) is the mean load of the k-th bin after it. `point` has one value per step, `quantiles` one row per
-    step and one column per level, `window_quantiles` likewise for the *maximum* of the bins 1..k. All are finite,
-    >= 0 and in the unit of the series; quantiles ascend within a row. `loss_ratio` is the pinball loss at 0.9 over
-    that of the last value with a rolling interval, on this pool's own recent past: below 1 is better.
+    step and one column per level, `window_quantiles` likewise for the *maximum* of the bins 1..k, `skills` one entry
+    per step. All are finite, >= 0 and in the unit of the series; quantiles ascend within a row.
     """
 
     origin_seconds: float
@@ -46,27 +61,56 @@ class Forecast:
     quantiles: tuple[tuple[float, ...], ...]
     window_quantiles: tuple[tuple[float, ...], ...]
     is_outage_hold: bool
-    loss_ratio: float | None
+    skills: tuple[StepSkill, ...]
+    kind: Literal["forecast"] = "forecast"
 
-    def step_for(self, lead_seconds: float) -> int:
-        """The step whose bin begins at or after `lead_seconds` from the origin, that is ceil(lead / bin) + 1."""
-        return int(np.ceil(max(lead_seconds, 0.0) / self.bin_seconds)) + 1
+    @property
+    def reach_seconds(self) -> int:
+        """How far it reaches from its origin."""
+        return self.bin_seconds * len(self.window_quantiles)
 
-    def window_quantile(self, lead_seconds: float, level: float) -> float | ForecastUnavailable:
-        """Quantile of the largest bin from now until capacity ordered now is ready and its bin has passed.
+    def step_for(self, until_seconds: float) -> int:
+        """The step whose bin holds the moment `until_seconds` after the origin; it may lie beyond the last step."""
+        return max(1, int(np.ceil(until_seconds / self.bin_seconds)))
 
-        Between two kept levels the value is interpolated; outside them the nearest is taken.
-        `lead_seconds` beyond the last step: unavailable, as a shorter window would promise too little.
+    def window_quantile(self, until_seconds: float, level: float) -> float | ForecastUnavailable:
+        """Quantile of the largest bin of all that begin before the moment `until_seconds` after the origin.
+
+        Between two kept levels the value is interpolated; outside them the nearest is taken. Capacity that is ordered
+        `age_seconds` after the origin and takes `start_seconds` serves from `until_seconds`, the sum of both, on.
+        Beyond the last step: unavailable, as a shorter window would promise too little.
         """
-        step = self.step_for(lead_seconds)
+        step = self.step_for(until_seconds)
         if step > len(self.window_quantiles):
-            reach = (len(self.window_quantiles) - 1) * self.bin_seconds
-            return ForecastUnavailable(
-                UnavailableReason.HORIZON_TOO_LONG,
-                f"a lead of {lead_seconds:.0f} s needs step {step}; this forecast serves leads up to {reach} s",
-                self.loss_ratio,
-            )
+            return self._too_long(until_seconds)
         return float(np.interp(level, self.levels, self.window_quantiles[step - 1]))
+
+    def why_not_acting(self, until_seconds: float) -> ForecastUnavailable | None:
+        """Why it may not act on a window of that length (see `window_quantile`); None where it may."""
+        step = self.step_for(until_seconds)
+        if step > len(self.skills):
+            return self._too_long(until_seconds)
+        skill = self.skills[step - 1]
+        if skill.scored_bins < skill.needed_bins:
+            return ForecastUnavailable(
+                UnavailableReason.TOO_LITTLE_HISTORY,
+                f"{skill.scored_bins} of {skill.needed_bins} bins of own backtest at step {step}",
+                skill.loss_ratio,
+            )
+        if not skill.is_open:
+            return ForecastUnavailable(
+                UnavailableReason.NOT_BETTER_THAN_LAST_VALUE,
+                f"loss is {_said_ratio(skill.loss_ratio)} of the last value's at step {step}; "
+                f"acts below {chosen.GATE_OPENS_BELOW:g}",
+                skill.loss_ratio,
+            )
+        return None
+
+    def _too_long(self, until_seconds: float) -> ForecastUnavailable:
+        return ForecastUnavailable(
+            UnavailableReason.HORIZON_TOO_LONG,
+            f"{until_seconds:.0f} s ahead is asked for; this forecast reaches {self.reach_seconds} s",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +138,7 @@ def level_from_costs(miss_cost: float, idle_cost: float) -> float:
     if miss_cost <= 0 or idle_cost <= 0:
         raise ValueError(f"costs must be positive: miss_cost={miss_cost}, idle_cost={idle_cost}")
     return miss_cost / (miss_cost + idle_cost)
+
+
+def _said_ratio(ratio: float | None) -> str:
+    return "not yet known" if ratio is None else f"{ratio:.2f}"

@@ -14,7 +14,7 @@ from forecasting import parameters as chosen
 from forecasting.accuracy import pinball_loss
 from forecasting.arrays import BoolArray, FloatArray
 from forecasting.fleet_model import FleetModel
-from forecasting.forecast import FleetPrediction, Forecast, ForecastUnavailable, UnavailableReason
+from forecasting.forecast import FleetPrediction, Forecast, ForecastUnavailable, StepSkill, UnavailableReason
 from forecasting.last_value import LastValue
 from forecasting.parameters import ForecastingParameters
 
@@ -71,6 +71,16 @@ class Gate:
         model, baseline = self._losses
         return np.where(baseline > 0, model / np.where(baseline > 0, baseline, 1.0), np.nan)
 
+    def skills(self, pool: int) -> tuple[StepSkill, ...]:
+        """One pool's losses and gates, a step each."""
+        needed = round(chosen.GATE_MINIMUM_DAYS * self._parameters.day_bins)
+        model, baseline = self._losses[:, pool].tolist()
+        opened, scored = self.is_open[pool].tolist(), self.scored_bins[pool].tolist()
+        return tuple(
+            StepSkill(is_open, round(ours / theirs, 4) if theirs > 0 else None, round(bins), needed)
+            for is_open, ours, theirs, bins in zip(opened, model, baseline, scored, strict=True)
+        )
+
 
 class GatedFleet:
     """The model, the last value and the gate of all pools: what a controller keeps and feeds at every bin."""
@@ -101,32 +111,12 @@ class GatedFleet:
         for row in loads[len(loads) - learned :]:
             self.advance(row)
 
-    def acting_forecast(self, pool: int, origin_seconds: float, lead_seconds: float) -> Forecast | ForecastUnavailable:
-        """The pool's forecast if it may act at a lead of `lead_seconds`, else why not."""
+    def acting_forecast(self, pool: int, origin_seconds: float, until_seconds: float) -> Forecast | ForecastUnavailable:
+        """The pool's forecast if it may act on the window until `until_seconds` after the origin, else why not."""
         forecast = self.advised_forecast(pool, origin_seconds)
         if isinstance(forecast, ForecastUnavailable):
             return forecast
-        step = forecast.step_for(lead_seconds) - 1
-        if step >= self.parameters.steps:
-            unavailable = forecast.window_quantile(lead_seconds, chosen.GATE_LEVEL)
-            assert isinstance(unavailable, ForecastUnavailable)
-            return unavailable
-        ratio = self._ratio(pool, step)
-        needed = chosen.GATE_MINIMUM_DAYS * self.parameters.day_bins
-        if self.gate.scored_bins[pool, step] < needed:
-            return ForecastUnavailable(
-                UnavailableReason.TOO_LITTLE_HISTORY,
-                f"{self.gate.scored_bins[pool, step]:.0f} of {needed:.0f} bins of own backtest at step {step + 1}",
-                ratio,
-            )
-        if not self.gate.is_open[pool, step]:
-            return ForecastUnavailable(
-                UnavailableReason.NOT_BETTER_THAN_LAST_VALUE,
-                f"loss is {_said_ratio(ratio)} of the last value's at step {step + 1}; "
-                f"acts below {chosen.GATE_OPENS_BELOW:g}",
-                ratio,
-            )
-        return forecast
+        return forecast.why_not_acting(until_seconds) or forecast
 
     def advised_forecast(self, pool: int, origin_seconds: float) -> Forecast | ForecastUnavailable:
         """The pool's newest forecast whether or not it may act; unavailable only without any observation."""
@@ -137,17 +127,13 @@ class GatedFleet:
             origin_seconds=origin_seconds,
             bin_seconds=self.parameters.bin_seconds,
             levels=self.parameters.levels,
-            point=tuple(map(float, said.point[pool])),
-            quantiles=tuple(tuple(map(float, row)) for row in said.quantiles[pool]),
-            window_quantiles=tuple(tuple(map(float, row)) for row in said.window_quantiles[pool]),
+            point=_values(said.point[pool]),
+            quantiles=tuple(map(_values, said.quantiles[pool])),
+            window_quantiles=tuple(map(_values, said.window_quantiles[pool])),
             is_outage_hold=bool(self.model.history.in_outage[pool]),
-            loss_ratio=self._ratio(pool, self.parameters.steps - 1),
+            skills=self.gate.skills(pool),
         )
 
-    def _ratio(self, pool: int, step: int) -> float | None:
-        ratio = float(self.gate.loss_ratio[pool, step])
-        return ratio if np.isfinite(ratio) else None
 
-
-def _said_ratio(ratio: float | None) -> str:
-    return "unknown" if ratio is None else f"{ratio:.2f}"
+def _values(row: FloatArray) -> tuple[float, ...]:
+    return tuple(row.tolist())

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from forecasting.forecast import Forecast, ForecastUnavailable, UnavailableReason, level_from_costs
+from forecasting.forecast import Forecast, ForecastUnavailable, StepSkill, UnavailableReason, level_from_costs
 from forecasting.parameters import ForecastingParameters
 from forecasting.selection import GatedFleet
 from tests.forecasting.loads import diurnal
 
 PARAMETERS = ForecastingParameters(bin_seconds=1800)
-LEAD_SECONDS = 1800.0
+UNTIL_SECONDS = 3600.0
 
 
 def fed(loads: NDArray[np.float64]) -> GatedFleet:
@@ -24,23 +24,26 @@ def walk(days: int) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize(
-    ("loads", "lead_seconds", "reason"),
+    ("loads", "until_seconds", "reason"),
     [
-        pytest.param(np.full(96, np.nan), LEAD_SECONDS, UnavailableReason.NO_DATA, id="no load was ever seen"),
+        pytest.param(np.full(96, np.nan), UNTIL_SECONDS, UnavailableReason.NO_DATA, id="no load was ever seen"),
         pytest.param(
-            diurnal(0.5, day_bins=48), LEAD_SECONDS, UnavailableReason.TOO_LITTLE_HISTORY, id="half a day is too little"
+            diurnal(0.5, day_bins=48),
+            UNTIL_SECONDS,
+            UnavailableReason.TOO_LITTLE_HISTORY,
+            id="half a day is too little",
         ),
         pytest.param(
-            walk(14), LEAD_SECONDS, UnavailableReason.NOT_BETTER_THAN_LAST_VALUE, id="a random walk has no pattern"
+            walk(14), UNTIL_SECONDS, UnavailableReason.NOT_BETTER_THAN_LAST_VALUE, id="a random walk has no pattern"
         ),
         pytest.param(
-            diurnal(6, day_bins=48), 4 * 3600.0, UnavailableReason.HORIZON_TOO_LONG, id="a lead beyond the last step"
+            diurnal(6, day_bins=48), 4 * 3600.0, UnavailableReason.HORIZON_TOO_LONG, id="a window beyond the last step"
         ),
-        pytest.param(diurnal(6, day_bins=48), LEAD_SECONDS, None, id="a clean day is forecast"),
+        pytest.param(diurnal(6, day_bins=48), UNTIL_SECONDS, None, id="a clean day is forecast"),
     ],
 )
-def test_who_may_act(loads: NDArray[np.float64], lead_seconds: float, reason: UnavailableReason | None) -> None:
-    answer = fed(loads).acting_forecast(0, 1e6, lead_seconds)
+def test_who_may_act(loads: NDArray[np.float64], until_seconds: float, reason: UnavailableReason | None) -> None:
+    answer = fed(loads).acting_forecast(0, 1e6, until_seconds)
     if reason is None:
         assert isinstance(answer, Forecast)
     else:
@@ -60,7 +63,7 @@ def test_a_replayed_past_serves_like_a_lived_one() -> None:
     loads = diurnal(8, day_bins=48)
     lived, replayed = fed(loads), GatedFleet(1, PARAMETERS)
     replayed.replay(loads[:, None])
-    both = [fleet.acting_forecast(0, 1e6, LEAD_SECONDS) for fleet in (lived, replayed)]
+    both = [fleet.acting_forecast(0, 1e6, UNTIL_SECONDS) for fleet in (lived, replayed)]
     assert all(isinstance(each, Forecast) for each in both)
     quantiles = [np.array(each.quantiles) for each in both if isinstance(each, Forecast)]
     np.testing.assert_allclose(quantiles[0], quantiles[1], rtol=0.1)
@@ -78,28 +81,43 @@ FORECAST = Forecast(
     quantiles=((1.0, 2.0), (2.0, 4.0)),
     window_quantiles=((1.0, 2.0), (3.0, 5.0)),
     is_outage_hold=False,
-    loss_ratio=0.8,
+    skills=(StepSkill(True, 0.8, 300, 288), StepSkill(False, 1.1, 300, 288)),
 )
 
 
 @pytest.mark.parametrize(
-    ("lead_seconds", "level", "expected"),
+    ("until_seconds", "level", "expected"),
     [
-        pytest.param(0.0, 0.9, 2.0, id="no lead: the bin that has begun"),
-        pytest.param(300.0, 0.9, 5.0, id="a lead of one bin reaches into the second"),
-        pytest.param(200.0, 0.9, 5.0, id="a part of a bin counts as one"),
-        pytest.param(300.0, 0.7, 4.0, id="between two levels it is interpolated"),
-        pytest.param(300.0, 0.99, 5.0, id="above the highest level the highest is taken"),
+        pytest.param(0.0, 0.9, 2.0, id="at once: the bin that has begun"),
+        pytest.param(300.0, 0.9, 2.0, id="a window of one bin"),
+        pytest.param(301.0, 0.9, 5.0, id="a part of a bin counts as one"),
+        pytest.param(600.0, 0.7, 4.0, id="between two levels it is interpolated"),
+        pytest.param(600.0, 0.99, 5.0, id="above the highest level the highest is taken"),
     ],
 )
-def test_window_quantile(lead_seconds: float, level: float, expected: float) -> None:
-    assert FORECAST.window_quantile(lead_seconds, level) == pytest.approx(expected)
+def test_window_quantile(until_seconds: float, level: float, expected: float) -> None:
+    assert FORECAST.window_quantile(until_seconds, level) == pytest.approx(expected)
 
 
-def test_a_lead_too_long_is_refused() -> None:
-    answer = FORECAST.window_quantile(301.0, 0.9)
+def test_a_window_too_long_is_refused() -> None:
+    answer = FORECAST.window_quantile(601.0, 0.9)
     assert isinstance(answer, ForecastUnavailable)
     assert answer.reason is UnavailableReason.HORIZON_TOO_LONG
+
+
+@pytest.mark.parametrize(
+    ("until_seconds", "reason"),
+    [
+        pytest.param(300.0, None, id="a step that beats the last value acts"),
+        pytest.param(
+            301.0, UnavailableReason.NOT_BETTER_THAN_LAST_VALUE, id="a later step that does not, does not act"
+        ),
+        pytest.param(601.0, UnavailableReason.HORIZON_TOO_LONG, id="nothing acts beyond the last step"),
+    ],
+)
+def test_each_step_has_a_gate_of_its_own(until_seconds: float, reason: UnavailableReason | None) -> None:
+    refusal = FORECAST.why_not_acting(until_seconds)
+    assert (refusal.reason if refusal else None) is reason
 
 
 def test_the_level_follows_from_costs() -> None:
