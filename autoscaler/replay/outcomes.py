@@ -1,7 +1,8 @@
-"""What did the users of a simulated pool get? Counts of all requests, and latency over the last two minutes."""
+"""What did the users of a simulated pool get? Counts of all requests, latencies, and a view of the last two minutes."""
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,17 +27,41 @@ class LatencyObjectives:
         )
 
 
+class RequestLatencies:
+    """Of every finished request: arrival since `started_at_seconds`, time to first token and mean token gap."""
+
+    def __init__(self, started_at_seconds: float) -> None:
+        self.started_at_seconds = started_at_seconds
+        self.arrived = array("f")
+        self.first_token = array("f")
+        self.token_gap = array("f")
+
+    def add(self, arrived_at: float, first_token_seconds: float, token_gap_seconds: float) -> None:
+        """Keeps one request, in 12 bytes."""
+        self.arrived.append(arrived_at - self.started_at_seconds)
+        self.first_token.append(first_token_seconds)
+        self.token_gap.append(token_gap_seconds)
+
+
 class RequestOutcomes:
     """Counts since the start. `arrived` = finished + rejected + dropped + those still in the pool."""
 
-    def __init__(self, objectives: LatencyObjectives) -> None:
+    def __init__(self, objectives: LatencyObjectives, latencies: RequestLatencies | None = None) -> None:
+        """`latencies` gets every finished request, where somebody wants them all."""
         self._objectives = objectives
+        self._latencies = latencies
         self._recent: deque[tuple[float, float, bool]] = deque()  # finished at, time to first token, is met
         self.arrived = 0
         self.finished = 0
         self.met = 0
         self.rejected = 0  # longer than a replica's cache
         self.dropped = 0  # on a replica that was killed at the end of its grace
+        self.finished_tokens = 0  # prompts and answers of the finished requests
+
+    @property
+    def latencies(self) -> RequestLatencies | None:
+        """Every finished request, where they are kept."""
+        return self._latencies
 
     def add_finished(self, requests: Sequence[Request]) -> None:
         """Takes finished requests, in order of time for each replica."""
@@ -49,6 +74,9 @@ class RequestOutcomes:
             is_met = self._objectives.are_met_by(first_token, gap)
             self.finished += 1
             self.met += is_met
+            self.finished_tokens += request.input_tokens + request.output_tokens
+            if self._latencies is not None:
+                self._latencies.add(request.arrived_at, first_token, gap)
             self._recent.append((request.finished_at, first_token, is_met))
 
     def forget_old(self, now_seconds: float) -> None:

@@ -64,7 +64,7 @@ class SimulatedFleet:
             name=setup.target_name,
             path=f"/apis/apps/v1/namespaces/{setup.namespace}/deployments/{setup.target_name}/scale",
             uid=f"simulated-{setup.target_name}",
-            resource_version=str(pool.spec_changes),
+            resource_version=str(len(pool.count_changes)),
         )
         return Workload(target=target, replicas=pool.replicas, pods=pool.pods)
 
@@ -79,7 +79,7 @@ class SimulatedFleet:
         pool = self._pool_of(target)
         if pool is None:
             return ActuationFailed(Reason.FAILED_UPDATE_SCALE, f"{target.name} is not part of the simulated fleet")
-        if pool.spec_replicas != from_replicas or str(pool.spec_changes) != target.resource_version:
+        if pool.spec_replicas != from_replicas or str(len(pool.count_changes)) != target.resource_version:
             return ActuationFailed(
                 Reason.CONFLICT, f"{target.name} has {pool.spec_replicas} replicas and was changed since it was read"
             )
@@ -92,6 +92,8 @@ class SimulatedFleet:
             return ObservationUnavailable(
                 Reason.METRICS_UNAVAILABLE, f"{query.target_name} is not part of the simulated fleet"
             )
+        if pool.is_prometheus_out:
+            return ObservationUnavailable(Reason.PROMETHEUS_UNREACHABLE, "the simulated Prometheus does not answer")
         return self._metrics[query.key].observe(query, pool.gateway_queue, now_seconds)
 
     def _pool_of(self, target: ScaleTarget) -> SimulatedPool | None:

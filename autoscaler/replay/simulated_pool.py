@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 import numpy as np
 
 from autoscaler.observers.workload import LivePod
 from autoscaler.replay.cold_start import ColdStart
-from autoscaler.replay.outcomes import LatencyObjectives, RequestOutcomes
+from autoscaler.replay.outcomes import LatencyObjectives, RequestLatencies, RequestOutcomes
 from autoscaler.replay.replica_profile import ReplicaProfile
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample, ScrapeSettings
 from autoscaler.replay.serving_replica import Request, ServingReplica
@@ -36,11 +36,23 @@ class PoolSetup:
     initial_replicas: int
     scrape: ScrapeSettings = field(default_factory=ScrapeSettings)
     drain_grace_seconds: float = 600.0
+    keeps_latencies: bool = False  # of every request, 12 bytes each; else only those of the last two minutes
 
     @property
     def key(self) -> tuple[str, str]:
         """(namespace, name) of the InferenceScaler."""
         return (self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class CountChange:
+    """One change of the wanted count. `reason` and `message` are the policy's own words, "" where it gave none."""
+
+    at_seconds: float
+    from_replicas: int
+    to_replicas: int
+    reason: str = ""
+    message: str = ""
 
 
 @dataclass(slots=True)
@@ -75,10 +87,12 @@ class SimulatedPool:
         self.setup = setup
         self.now_seconds = started_at_seconds
         self.pages = ScrapedPages(setup.scrape.delay_seconds)
-        self.outcomes = RequestOutcomes(setup.objectives)
+        latencies = RequestLatencies(started_at_seconds) if setup.keeps_latencies else None
+        self.outcomes = RequestOutcomes(setup.objectives, latencies)
         self.replica_seconds = 0.0  # of all pods that exist, starting and draining ones too: what is paid for
         self.spec_replicas = setup.initial_replicas
-        self.spec_changes = 0
+        self.count_changes: list[CountChange] = []
+        self.is_prometheus_out = False
         self._requests = requests
         self._next_request = next(requests, None)
         self._generator = generator
@@ -87,6 +101,7 @@ class SimulatedPool:
         self._ready: list[_ServingPod] = []
         self._draining: list[_ServingPod] = []
         self._created = 0
+        self._ended_preemptions = 0
         self._turn = 0
         self._next_beat = started_at_seconds
         for _ in range(setup.initial_replicas):
@@ -122,10 +137,16 @@ class SimulatedPool:
         pods = (*self._ready, *self._draining)
         return len(self._gateway) + sum(pod.serving.requests_in_flight for pod in pods)
 
-    def scale(self, replicas: int) -> None:
+    @property
+    def preemptions(self) -> int:
+        """Of all replicas since the start, those that are gone included."""
+        pods = (*self._ready, *self._draining)
+        return self._ended_preemptions + sum(pod.serving.counters.preemptions for pod in pods)
+
+    def scale(self, replicas: int, reason: str = "", message: str = "") -> None:
         """Asks for so many replicas: new ones start; surplus ones go, first those that start, then the youngest."""
+        self.count_changes.append(CountChange(self.now_seconds, self.spec_replicas, replicas, reason, message))
         self.spec_replicas = replicas
-        self.spec_changes += 1
         missing = replicas - len(self._starting) - len(self._ready)
         for _ in range(missing):
             ready_at = self.now_seconds + self.setup.cold_start.draw_seconds(self._generator)
@@ -138,6 +159,10 @@ class SimulatedPool:
             self._ready.remove(victim)
             victim.ends_at = self.now_seconds + self.setup.drain_grace_seconds
             self._draining.append(victim)
+
+    def explain_last_change(self, reason: str, message: str) -> None:
+        """Gives the newest change of the count the policy's words."""
+        self.count_changes[-1] = replace(self.count_changes[-1], reason=reason, message=message)
 
     def advance(self, until_seconds: float) -> None:
         """Lets everything happen up to `until_seconds`, which must not lie before the present."""
@@ -212,6 +237,7 @@ class SimulatedPool:
                 remaining.append(pod)
             else:
                 self.outcomes.dropped += in_flight
+                self._ended_preemptions += pod.serving.counters.preemptions
         self._draining = remaining
 
     def _scrape(self, pod: _ServingPod, now_seconds: float) -> None:

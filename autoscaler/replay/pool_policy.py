@@ -1,0 +1,79 @@
+"""Who steers a simulated pool? The production controller, or another policy to compare it with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.controller.history_store import HistoryStore
+from autoscaler.controller.pool_report import Crashed, Decided, Reporter
+from autoscaler.controller.reconcile import Reconciler
+from autoscaler.replay.simulated_fleet import SimulatedFleet
+from autoscaler.replay.virtual_clock import Recurring
+from policies.parameters import Mode
+from policies.reasons import Reason
+
+
+class PoolPolicy(Protocol):
+    """A policy that can be replayed. It is made anew for every run, so it may keep what it remembers in itself."""
+
+    @property
+    def name(self) -> str:
+        """The name it has in the report."""
+        ...
+
+    def controllers(self, fleet: SimulatedFleet) -> Sequence[Recurring]:
+        """What steers the fleet's pool from now on; several parts where the policy is made of several loops."""
+        ...
+
+
+class ReconciledPolicy:
+    """InferenceScalers, applied by the reconciler of the live controller: whatever their mode says, counts are written.
+
+    `reporters` get the reports of every tick, as in the live controller.
+    """
+
+    def __init__(
+        self,
+        scalers: Sequence[InferenceScaler],
+        tick_seconds: float = 15.0,
+        reporters: Sequence[Reporter] = (),
+    ) -> None:
+        self._scalers = tuple(scalers)
+        self._tick_seconds = tick_seconds
+        self._reporters = tuple(reporters)
+
+    @property
+    def name(self) -> str:
+        """The first scaler's name."""
+        return self._scalers[0].name
+
+    def controllers(self, fleet: SimulatedFleet) -> Sequence[Recurring]:
+        """One loop over all scalers."""
+        actuators = dict.fromkeys(Mode, fleet)
+        reconciler = Reconciler(fleet, fleet, actuators, HistoryStore(), self._reporters)
+        return (_ReconcilerTick(reconciler, fleet, self._scalers, self._tick_seconds),)
+
+
+class _ReconcilerTick:
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        fleet: SimulatedFleet,
+        scalers: tuple[InferenceScaler, ...],
+        tick_seconds: float,
+    ) -> None:
+        self._reconciler = reconciler
+        self._fleet = fleet
+        self._scalers = scalers
+        self.interval_seconds = tick_seconds
+
+    def tick(self, now_seconds: float) -> None:
+        for report in self._reconciler.reconcile_all(self._scalers, now_seconds):
+            match report:
+                case Crashed():
+                    raise RuntimeError(f"{report.scaler.namespace}/{report.scaler.name}: {report.problem}")
+                case Decided() if report.actuation.reason is Reason.SUCCEEDED_RESCALE:
+                    pool = self._fleet.pools[report.scaler.key]
+                    pool.explain_last_change(report.decision.reason.value, report.decision.message)
