@@ -12,7 +12,9 @@ from autoscaler.observers.metrics import PoolKey
 from policies.observation import MetricsObservation
 from policies.signals import Signal
 
-HISTORY_ROWS = 240  # an hour at a tick of 15 s; 32 KiB a pool
+HISTORY_ROWS = 240  # an hour at a tick of 15 s
+FEWEST_ROWS = 60
+FLEET_ROWS = 100_000  # 13 MiB over all pools: a large fleet is looked at over half an hour
 KEPT_CHANGES = 50
 
 # Column of the series by signal; totals over the pool.
@@ -32,13 +34,20 @@ def no_extra_columns(key: PoolKey) -> Mapping[str, float | None]:
     return {}
 
 
+def kept_rows(pools: int, most: int) -> int:
+    """How many rows each of so many pools keeps, so that a large fleet does not fill the memory."""
+    return min(most, max(FEWEST_ROWS, FLEET_ROWS // pools))
+
+
 class DashboardRecorder:
     """A Reporter. Only the loop calls `report`; any thread may read `snapshot`."""
 
     def __init__(
         self, source: FleetSource, history_rows: int = HISTORY_ROWS, extra_columns: ExtraColumns = no_extra_columns
     ) -> None:
-        """`extra_columns` is asked at each tick for numbers that only the source has, such as what users really got."""
+        """`history_rows` is the most a pool keeps; many pools keep fewer each.
+
+        `extra_columns` is asked at each tick for numbers that only the source has, such as what users really got."""
         self._source = source
         self._history_rows = history_rows
         self._extra_columns = extra_columns
@@ -50,10 +59,11 @@ class DashboardRecorder:
             self.snapshot = replace(self.snapshot, pools={})
             return
         before = self.snapshot.pools
-        views = {report.scaler.key: self._view(before.get(report.scaler.key), report) for report in reports}
+        rows = kept_rows(len(reports), self._history_rows)
+        views = {report.scaler.key: self._view(before.get(report.scaler.key), report, rows) for report in reports}
         self.snapshot = FleetSnapshot(self._source, reports[0].now_seconds, views)
 
-    def _view(self, before: PoolView | None, report: PoolReport) -> PoolView:
+    def _view(self, before: PoolView | None, report: PoolReport, rows: int) -> PoolView:
         view = _described(before, report)
         if not isinstance(report, Decided):
             return replace(view, problem=_problem(report))
@@ -78,7 +88,7 @@ class DashboardRecorder:
             decision=decision,
             outcome=report.actuation.message,
             changes=changes,
-            series=view.series.appended(report.now_seconds, known, self._history_rows),
+            series=view.series.appended(report.now_seconds, known, rows),
         )
 
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from autoscaler.api.inference_scaler import InvalidInferenceScaler
 from autoscaler.controller.pool_report import Rejected, Unobserved
-from autoscaler.dashboard.recorder import DashboardRecorder
+from autoscaler.dashboard.recorder import DashboardRecorder, kept_rows
 from autoscaler.dashboard.snapshot import FleetSource
 from autoscaler.observers.workload import WorkloadUnavailable
 from policies.reasons import Reason
@@ -43,6 +45,19 @@ def test_the_history_is_bounded() -> None:
     fleet = DemoFleet(history_rows=10)
     fleet.run(25)
     assert len(fleet.recorder.snapshot.pools[CHAT].series.times_seconds) == 10
+
+
+@pytest.mark.parametrize(
+    ("pools", "rows"),
+    [
+        pytest.param(1, 240, id="a pool alone has its full history"),
+        pytest.param(400, 240, id="four hundred pools too"),
+        pytest.param(1000, 100, id="a thousand share what there is"),
+        pytest.param(100_000, 60, id="nobody has less than a quarter of an hour"),
+    ],
+)
+def test_a_large_fleet_keeps_less_of_each_pool(pools: int, rows: int) -> None:
+    assert kept_rows(pools, most=240) == rows
 
 
 def test_a_pool_that_cannot_be_seen_says_why_and_one_that_is_gone_is_forgotten() -> None:
