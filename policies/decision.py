@@ -138,11 +138,11 @@ def _reason(situation: Situation, telling: list[DecisionStep]) -> Reason:
 
 
 def _next_history(situation: Situation, steps: list[DecisionStep], desired_replicas: int) -> ScalingHistory:
-    now_seconds, parameters, sight = situation.now_seconds, situation.parameters, situation.sight
-    history = situation.history
+    now_seconds, sight, history = situation.now_seconds, situation.sight, situation.history
+    kept_seconds = longest_window_seconds(situation.decision_input)
     for step in steps:
         if step.name == RECOMMENDED_AFTER:
-            history = with_recommendation(history, now_seconds, step.after, longest_window_seconds(parameters))
+            history = with_recommendation(history, now_seconds, step.after, kept_seconds)
     return replace(
         history,
         last_desired_replicas=desired_replicas,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from policies.cold_start import ColdStart, learn_cold_start
 from policies.history import ScalingHistory
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.parameters import ScalingParameters
@@ -11,10 +12,19 @@ from policies.parameters import ScalingParameters
 
 @dataclass(frozen=True, slots=True)
 class DecisionInput:
-    """What `decide` sees. `now_seconds` is unix time; nothing in the core reads another clock."""
+    """What `decide` sees. `now_seconds` is unix time; nothing in the core reads another clock.
+
+    `learned_cold_start` is what the pool's own starts have taught; None: no start has been seen.
+    """
 
     now_seconds: float
     parameters: ScalingParameters
     replicas: ReplicaCounts
     metrics: MetricsObservation | ObservationUnavailable
     history: ScalingHistory
+    learned_cold_start: ColdStart | None = None
+
+    @property
+    def cold_start(self) -> ColdStart:
+        """How long a replica of this pool takes to start: as learned, else the policy's prior."""
+        return self.learned_cold_start or learn_cold_start((), self.parameters.cold_start.prior_seconds)

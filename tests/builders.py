@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from policies.cold_start import ColdStart
 from policies.decision_input import DecisionInput
 from policies.history import ScaleEvent, ScalingHistory, TimedRecommendation
 from policies.observation import (
@@ -123,8 +124,9 @@ def a_decision_input(
     replicas: ReplicaCounts | int = 4,
     history: ScalingHistory | None = None,
     now_seconds: float = NOW,
+    cold_start: ColdStart | None = None,
 ) -> DecisionInput:
-    """A decision input; `replicas` as a number is as many asked for and ready."""
+    """A decision input; `replicas` as a number is as many asked for and ready. No start has been seen."""
     counts = ReplicaCounts(replicas, replicas, replicas) if isinstance(replicas, int) else replicas
     return DecisionInput(
         now_seconds=now_seconds,
@@ -132,4 +134,5 @@ def a_decision_input(
         replicas=counts,
         metrics=metrics or an_observation(ready=counts.ready),
         history=history or a_history(),
+        learned_cold_start=cold_start,
     )

@@ -21,10 +21,10 @@ from autoscaler.observers.replica_counting import (
     count_replicas,
     group_pods,
     live_replicas,
-    start_limit_seconds,
 )
 from autoscaler.observers.scaler_claims import ScalerClaims, target_name
 from autoscaler.observers.workload import CompetingWriter, LivePod, ScaleTarget, Workload, WorkloadUnavailable
+from policies.cold_start import learn_cold_start
 from policies.reasons import Reason
 
 # Watches are heard of at least every 40 s while all is well (reflector.py), so an older one is broken.
@@ -95,7 +95,7 @@ class KubernetesWorkloadObserver:
                 replicas,
                 seen.scale.spec_replicas,
                 seen.scale.status_replicas,
-                start_limit_seconds(scaler.spec.cold_start.prior_seconds),
+                learn_cold_start((), scaler.spec.cold_start.prior_seconds).start_limit_seconds,
                 memory.missing_since_seconds,
                 now_seconds,
             ),

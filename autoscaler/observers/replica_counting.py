@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from autoscaler.kubernetes_gateway.watched_objects import WatchedPod
 from policies.observation import ReplicaCounts
 
-# A replica may take 1.5 times the usual cold start, and never less than five minutes, before it counts as stuck;
-# a pod that the scheduler could not place for two minutes waits for a node that may never come.
-START_LIMIT_FACTOR = 1.5
-SHORTEST_START_LIMIT_SECONDS = 300.0
+# A pod that the scheduler could not place for two minutes waits for a node that may never come.
 UNSCHEDULABLE_LIMIT_SECONDS = 120.0
 # A replica that was asked for and of which no pod exists is about to be made; if that lasts, a quota or an
 # admission webhook refuses it.
@@ -33,11 +30,6 @@ class SeenReplica:
     is_terminating: bool
     starting_since_seconds: float
     unschedulable_since_seconds: float | None
-
-
-def start_limit_seconds(cold_start_seconds: float) -> float:
-    """How long a replica may take to become ready: 1.5 times the cold start, at least 300 s."""
-    return max(START_LIMIT_FACTOR * cold_start_seconds, SHORTEST_START_LIMIT_SECONDS)
 
 
 def group_pods(
@@ -84,7 +76,10 @@ def count_replicas(
     missing_since_seconds: float | None,
     now_seconds: float,
 ) -> ReplicaCounts:
-    """The counts now. `missing_since_seconds` is since when fewer replicas exist than were asked for, or None."""
+    """The counts now. A replica that has not become ready within `limit_seconds` is stuck.
+
+    `missing_since_seconds` is since when fewer replicas exist than were asked for, or None.
+    """
     live = [replica for replica in replicas if not replica.is_terminating]
     in_time = sum(_starts_in_time(replica, limit_seconds, now_seconds) for replica in live if not replica.is_ready)
     ready = min(sum(replica.is_ready for replica in live), spec)

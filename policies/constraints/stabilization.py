@@ -11,7 +11,7 @@ from policies.reasons import Reason
 from policies.wording import duration
 
 if TYPE_CHECKING:
-    from policies.parameters import ScalingParameters
+    from policies.decision_input import DecisionInput
     from policies.situation import Situation
 
 
@@ -39,15 +39,16 @@ def stabilize(
     return min(max(current, lowest), highest)
 
 
-def scale_down_window_seconds(parameters: ScalingParameters) -> float:
-    """The scale-down window, or the cold start if that is longer: what is given up takes so long to get back."""
-    return float(max(parameters.behavior.scale_down.stabilization_window_seconds, parameters.cold_start.prior_seconds))
+def scale_down_window_seconds(decision_input: DecisionInput) -> float:
+    """The scale-down window, or the cold start's L90 if that is longer: what is given up takes so long to get back."""
+    window_seconds = decision_input.parameters.behavior.scale_down.stabilization_window_seconds
+    return max(float(window_seconds), decision_input.cold_start.l90_seconds)
 
 
-def longest_window_seconds(parameters: ScalingParameters) -> float:
+def longest_window_seconds(decision_input: DecisionInput) -> float:
     """How long recommendations must be remembered."""
-    scale_up_window_seconds = parameters.behavior.scale_up.stabilization_window_seconds
-    return max(scale_down_window_seconds(parameters), float(scale_up_window_seconds))
+    scale_up_window_seconds = decision_input.parameters.behavior.scale_up.stabilization_window_seconds
+    return max(scale_down_window_seconds(decision_input), float(scale_up_window_seconds))
 
 
 def limit_by_stabilization(situation: Situation, replicas: int) -> Limited:
@@ -55,7 +56,7 @@ def limit_by_stabilization(situation: Situation, replicas: int) -> Limited:
     current = situation.current_replicas
     history, now_seconds = situation.history, situation.now_seconds
     up_window = float(situation.parameters.behavior.scale_up.stabilization_window_seconds)
-    down_window = scale_down_window_seconds(situation.parameters)
+    down_window = scale_down_window_seconds(situation.decision_input)
     after = stabilize(current, replicas, history.recommendations, now_seconds, up_window, down_window)
     seen_seconds = now_seconds - history.complete_since_seconds
     if after < current and seen_seconds < down_window:

@@ -8,7 +8,6 @@ from autoscaler.observers.replica_counting import (
     count_replicas,
     group_pods,
     live_replicas,
-    start_limit_seconds,
 )
 from policies.observation import ReplicaCounts
 
@@ -74,17 +73,6 @@ def test_counts(
     counts = count_replicas(replicas, spec, len(replicas), LIMIT_SECONDS, missing_since_seconds, NOW)
     assert counts == expected
     assert counts.ready + counts.starting + counts.stuck == spec
-
-
-@pytest.mark.parametrize(
-    ("cold_start_seconds", "expected"),
-    [
-        pytest.param(60.0, 300.0, id="a small model has five minutes all the same"),
-        pytest.param(600.0, 900.0, id="a large one half as much again as usual"),
-    ],
-)
-def test_how_long_a_start_may_take(cold_start_seconds: float, expected: float) -> None:
-    assert start_limit_seconds(cold_start_seconds) == expected
 
 
 def _pod(

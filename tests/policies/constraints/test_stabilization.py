@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from policies.cold_start import ColdStart
 from policies.constraints.stabilization import stabilize
 from policies.decision import decide
 from policies.history import TimedRecommendation
@@ -63,3 +64,19 @@ def test_nothing_shrinks_before_its_window_has_been_seen(
     history = a_history(recommended=recommended, complete_for_seconds=complete_for_seconds)
     decision = decide(a_decision_input(policy, an_observation(), history=history))
     assert (decision.desired_replicas, decision.reason) == (replicas, reason)
+
+
+@pytest.mark.parametrize(
+    ("l90_seconds", "desired"),
+    [
+        pytest.param(60.0, 2, id="a measured cold start below the window leaves the window"),
+        pytest.param(390.0, 2, id="a peak just outside the measured cold start is forgotten"),
+        pytest.param(410.0, 4, id="a peak within the measured cold start holds the count, whatever the prior says"),
+    ],
+)
+def test_the_window_is_the_measured_cold_start_if_that_is_longer(l90_seconds: float, desired: int) -> None:
+    policy = a_policy(signals={"kvCache": {}}, coldStart={"priorSeconds": 900})
+    measured = ColdStart(30.0, l90_seconds, l90_seconds, starts=50)
+    history = a_history(recommended={400: 4, 15: 2})
+    decision = decide(a_decision_input(policy, an_observation(), history=history, cold_start=measured))
+    assert decision.desired_replicas == desired
