@@ -1,7 +1,7 @@
 """The plant: a simulated fleet that stands in for cluster and Prometheus, never for the decision.
 
 Read in this order: `serving_replica.py` (what one replica does with its requests), `replica_profile.py` (how fast it
-is), `simulated_pool.py` (gateway, starts, drains, scrapes), `simulated_metrics.py` (what of it the policy sees),
+is), `replica_set.py` (pods), `simulated_pool.py` (gateway, routing, scrapes), `simulated_metrics.py` (what of it the policy sees),
 `simulated_fleet.py` (the controller's ports), `trace.py` and `arrivals.py` (the traffic).
 
 How far to trust it: mean time per token and throughput follow published measurements within a few percent, mean time

@@ -32,7 +32,7 @@ class ScrapedPages:
     """The samples of one pool by replica, oldest first. Of a replica that is gone they stay until they are too old."""
 
     def __init__(self, delay_seconds: float) -> None:
-        self._delay_seconds = delay_seconds
+        self.delay_seconds = delay_seconds
         self._samples: dict[str, deque[ScrapedSample]] = {}
 
     def add(self, replica: str, sample: ScrapedSample) -> None:
@@ -50,7 +50,7 @@ class ScrapedPages:
 
     def newest(self, replica: str, now_seconds: float) -> ScrapedSample | None:
         """The newest sample of a replica that can be queried at `now_seconds`; None where there is none."""
-        visible_until = now_seconds - self._delay_seconds
+        visible_until = now_seconds - self.delay_seconds
         for sample in reversed(self._samples.get(replica, ())):
             if sample.at_seconds <= visible_until:
                 return sample
@@ -59,7 +59,7 @@ class ScrapedPages:
     def window(self, replica: str, now_seconds: float, seconds: float) -> tuple[ScrapedSample, ScrapedSample] | None:
         """The first and the last queryable sample of the last `seconds`; None with fewer than two."""
         first = last = None
-        visible_until = now_seconds - self._delay_seconds
+        visible_until = now_seconds - self.delay_seconds
         for sample in reversed(self._samples.get(replica, ())):
             if sample.at_seconds < now_seconds - seconds:
                 break

@@ -66,7 +66,7 @@ class SimulatedFleet:
             uid=f"simulated-{setup.target_name}",
             resource_version=str(len(pool.count_changes)),
         )
-        return Workload(target=target, replicas=pool.replicas, pods=pool.pods)
+        return Workload(target=target, replicas=pool.replicas, pods=pool.pods, is_rolling_out=pool.is_rolling_out)
 
     def observe_metrics(
         self, pools: Sequence[PoolQuery], now_seconds: float

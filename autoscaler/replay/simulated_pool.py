@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 
 import numpy as np
 
@@ -14,8 +12,10 @@ from autoscaler.observers.workload import LivePod
 from autoscaler.replay.cold_start import ColdStart
 from autoscaler.replay.outcomes import LatencyObjectives, RequestLatencies, RequestOutcomes
 from autoscaler.replay.replica_profile import ReplicaProfile
+from autoscaler.replay.replica_set import ReplicaSet, SimulatedPod
+from autoscaler.replay.routers import ROUTERS, RouterName
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample, ScrapeSettings
-from autoscaler.replay.serving_replica import Request, ServingReplica
+from autoscaler.replay.serving_replica import Request
 from policies.observation import ReplicaCounts
 
 # The gateway's view of finished requests is at most this old, and starts, drains and scrapes happen on this grid.
@@ -36,6 +36,7 @@ class PoolSetup:
     initial_replicas: int
     scrape: ScrapeSettings = field(default_factory=ScrapeSettings)
     drain_grace_seconds: float = 600.0
+    router: RouterName = RouterName.LEAST_LOADED
     keeps_latencies: bool = False  # of every request, 12 bytes each; else only those of the last two minutes
 
     @property
@@ -55,24 +56,6 @@ class CountChange:
     message: str = ""
 
 
-@dataclass(slots=True)
-class _StartingPod:
-    name: str
-    ready_at: float
-
-
-@dataclass(slots=True)
-class _ServingPod:
-    name: str
-    ready_at: float
-    serving: ServingReplica
-    next_scrape_at: float
-    ends_at: float = math.inf  # the end of its grace, once it drains
-
-
-_LOAD = attrgetter("serving.requests_in_flight")
-
-
 class SimulatedPool:
     """A pool on simulated time. It moves only by `advance`, and depends on nothing but its setup, requests and seed."""
 
@@ -90,41 +73,49 @@ class SimulatedPool:
         latencies = RequestLatencies(started_at_seconds) if setup.keeps_latencies else None
         self.outcomes = RequestOutcomes(setup.objectives, latencies)
         self.replica_seconds = 0.0  # of all pods that exist, starting and draining ones too: what is paid for
-        self.spec_replicas = setup.initial_replicas
         self.count_changes: list[CountChange] = []
         self.is_prometheus_out = False
+        self.unscraped_share = 0.0  # of the pods, whose scrapes fail
+        router_generator, replica_generator = generator.spawn(2)
+        self._router = ROUTERS[setup.router](router_generator)
+        self._replicas = ReplicaSet(setup.target_name, setup.profile, setup.cold_start, replica_generator)
         self._requests = requests
         self._next_request = next(requests, None)
-        self._generator = generator
         self._gateway: deque[Request] = deque()
-        self._starting: list[_StartingPod] = []
-        self._ready: list[_ServingPod] = []
-        self._draining: list[_ServingPod] = []
-        self._created = 0
         self._ended_preemptions = 0
-        self._turn = 0
         self._next_beat = started_at_seconds
-        for _ in range(setup.initial_replicas):
-            self._starting.append(self._create_pod(started_at_seconds))
+        self._replicas.add_ready(setup.initial_replicas, started_at_seconds)
         self._make_ready(started_at_seconds)
 
     @property
+    def spec_replicas(self) -> int:
+        """How many replicas were last asked for."""
+        return self._replicas.wanted
+
+    @property
     def replicas(self) -> ReplicaCounts:
-        """The replicas as the API server would show them."""
-        starting, ready = len(self._starting), len(self._ready)
+        """The replicas as the API server would show them; those that wait for a node are stuck."""
+        ready, starting = min(len(self._replicas.ready), self._replicas.wanted), len(self._replicas.starting)
+        in_time = min(starting - self._replicas.nodeless, self._replicas.wanted - ready)
         return ReplicaCounts(
-            spec=self.spec_replicas,
-            status=starting + ready,
+            spec=self._replicas.wanted,
+            status=self._replicas.pods,
             ready=ready,
-            starting=starting,
-            terminating=len(self._draining),
+            starting=in_time,
+            stuck=min(self._replicas.nodeless, self._replicas.wanted - ready - in_time),
+            terminating=len(self._replicas.draining),
         )
 
     @property
     def pods(self) -> tuple[LivePod, ...]:
         """The pods that exist and do not terminate."""
-        ready = tuple(LivePod(pod.name, pod.name, True, pod.ready_at) for pod in self._ready)
-        return ready + tuple(LivePod(pod.name, pod.name, False, None) for pod in self._starting)
+        ready = tuple(LivePod(pod.name, pod.name, True, pod.ready_at) for pod in self._replicas.ready)
+        return ready + tuple(LivePod(pod.name, pod.name, False, None) for pod in self._replicas.starting)
+
+    @property
+    def is_rolling_out(self) -> bool:
+        """Whether pods are being replaced by new ones."""
+        return self._replicas.is_rolling_out
 
     @property
     def gateway_queue(self) -> int:
@@ -134,35 +125,53 @@ class SimulatedPool:
     @property
     def requests_in_flight(self) -> int:
         """Requests that arrived and have neither finished nor failed, the gateway's included."""
-        pods = (*self._ready, *self._draining)
-        return len(self._gateway) + sum(pod.serving.requests_in_flight for pod in pods)
+        pods = (*self._replicas.ready, *self._replicas.draining)
+        return len(self._gateway) + sum(pod.requests_in_flight for pod in pods)
 
     @property
     def preemptions(self) -> int:
         """Of all replicas since the start, those that are gone included."""
-        pods = (*self._ready, *self._draining)
+        pods = (*self._replicas.ready, *self._replicas.draining)
         return self._ended_preemptions + sum(pod.serving.counters.preemptions for pod in pods)
 
     def scale(self, replicas: int, reason: str = "", message: str = "") -> None:
         """Asks for so many replicas: new ones start; surplus ones go, first those that start, then the youngest."""
         self.count_changes.append(CountChange(self.now_seconds, self.spec_replicas, replicas, reason, message))
-        self.spec_replicas = replicas
-        missing = replicas - len(self._starting) - len(self._ready)
-        for _ in range(missing):
-            ready_at = self.now_seconds + self.setup.cold_start.draw_seconds(self._generator)
-            self._starting.append(self._create_pod(ready_at))
-        for _ in range(-missing):
-            if self._starting:
-                self._starting.pop()
-                continue
-            victim = max(self._ready, key=lambda pod: (pod.ready_at, pod.name))
-            self._ready.remove(victim)
-            victim.ends_at = self.now_seconds + self.setup.drain_grace_seconds
-            self._draining.append(victim)
+        self._replicas.set_wanted(replicas, self.now_seconds, self.setup.drain_grace_seconds)
 
     def explain_last_change(self, reason: str, message: str) -> None:
         """Gives the newest change of the count the policy's words."""
         self.count_changes[-1] = replace(self.count_changes[-1], reason=reason, message=message)
+
+    def begin_rollout(self) -> None:
+        """Replaces every pod by a new one, a quarter more than wanted at a time, none fewer."""
+        self._replicas.begin_rollout()
+
+    def wedge(self, replicas: int) -> None:
+        """The oldest ready replicas stop computing; they stay Ready, take requests, and their pages are served."""
+        for pod in self._replicas.ready[:replicas]:
+            pod.is_wedged = True
+
+    def unwedge(self) -> None:
+        """Wedged replicas go on with what they have."""
+        for pod in (*self._replicas.ready, *self._replicas.draining):
+            if pod.is_wedged:
+                pod.is_wedged = False
+                pod.serving.now_seconds = max(pod.serving.now_seconds, self.now_seconds)
+
+    def drain_replicas(self, replicas: int, grace_seconds: float) -> None:
+        """The oldest ready replicas have so long to finish (0: their node dies); new ones are started for them."""
+        self._replicas.drain(self._replicas.ready[:replicas], self.now_seconds, grace_seconds)
+
+    def set_nodes(self, are_there: bool) -> None:
+        """Whether new pods find a node; those that wait for one begin to start when there are nodes again."""
+        self._replicas.has_nodes = are_there
+        if are_there:
+            self._replicas.give_nodes(self.now_seconds)
+
+    def set_cold_start(self, cold_start: ColdStart) -> None:
+        """The cold start of the pods made from now on."""
+        self._replicas.cold_start = cold_start
 
     def advance(self, until_seconds: float) -> None:
         """Lets everything happen up to `until_seconds`, which must not lie before the present."""
@@ -176,10 +185,6 @@ class SimulatedPool:
         self._route_until(until_seconds)
         self.now_seconds = until_seconds
 
-    def _create_pod(self, ready_at: float) -> _StartingPod:
-        self._created += 1
-        return _StartingPod(f"{self.setup.target_name}-{self._created:05d}", ready_at)
-
     def _route_until(self, until_seconds: float) -> None:
         overhead = self.setup.profile.request_overhead_seconds
         while (request := self._next_request) is not None and request.arrived_at + overhead <= until_seconds:
@@ -187,61 +192,60 @@ class SimulatedPool:
             self.outcomes.arrived += 1
             if request.input_tokens + request.output_tokens > self.setup.profile.longest_request_tokens:
                 self.outcomes.rejected += 1
-            elif self._ready:
+            elif self._replicas.ready:
                 self._hand_over(request, request.arrived_at + overhead)
             else:
                 self._gateway.append(request)
 
     def _hand_over(self, request: Request, at_seconds: float) -> None:
-        serving = self._least_loaded()
-        self.outcomes.add_finished(serving.advance(at_seconds))
-        serving.add(request)
-
-    def _least_loaded(self) -> ServingReplica:
-        """The ready replica with the fewest requests; the search begins elsewhere each time, which shares out ties."""
-        self._turn = (self._turn + 1) % len(self._ready)
-        return min(self._ready[self._turn :] + self._ready[: self._turn], key=_LOAD).serving
+        pod = self._router.choose(self._replicas.ready)
+        if not pod.is_wedged:
+            self.outcomes.add_finished(pod.serving.advance(at_seconds))
+        pod.serving.add(request)
 
     def _beat(self, now_seconds: float) -> None:
-        self.replica_seconds += BEAT_SECONDS * (len(self._starting) + len(self._ready) + len(self._draining))
-        if self._starting:
+        replicas = self._replicas
+        self.replica_seconds += BEAT_SECONDS * (replicas.pods + len(replicas.draining))
+        if replicas.starting:
             self._make_ready(now_seconds)
-        pods = (*self._ready, *self._draining)
-        for pod in pods:
-            finished = pod.serving.advance(now_seconds)
-            if finished:
-                self.outcomes.add_finished(finished)
+        if replicas.is_rolling_out:
+            replicas.go_on_with_rollout(now_seconds, self.setup.drain_grace_seconds)
+        for pod in (*replicas.ready, *replicas.draining):
+            if not pod.is_wedged:
+                finished = pod.serving.advance(now_seconds)
+                if finished:
+                    self.outcomes.add_finished(finished)
             if pod.next_scrape_at <= now_seconds:
                 self._scrape(pod, now_seconds)
-        if self._draining:
+        if replicas.draining:
             self._end_drained(now_seconds)
 
     def _make_ready(self, now_seconds: float) -> None:
-        ready = [pod for pod in self._starting if pod.ready_at <= now_seconds]
+        ready = self._replicas.start_ready(now_seconds)
         if not ready:
             return
-        self._starting = [pod for pod in self._starting if pod.ready_at > now_seconds]
         for pod in ready:
-            serving = ServingReplica(self.setup.profile, now_seconds)
+            pod.ready_at = now_seconds
+            pod.serving.now_seconds = now_seconds
             # Each target is scraped at a moment of its own within the interval, as Prometheus does.
-            first_scrape = now_seconds + self._generator.uniform(0.0, self.setup.scrape.interval_seconds)
-            self._ready.append(_ServingPod(pod.name, now_seconds, serving, first_scrape))
+            pod.next_scrape_at = now_seconds + pod.generator.uniform(0.0, self.setup.scrape.interval_seconds)
         while self._gateway:
             self._hand_over(self._gateway.popleft(), now_seconds)
 
     def _end_drained(self, now_seconds: float) -> None:
         remaining = []
-        for pod in self._draining:
-            in_flight = pod.serving.requests_in_flight
+        for pod in self._replicas.draining:
+            in_flight = pod.requests_in_flight
             if in_flight and now_seconds < pod.ends_at:
                 remaining.append(pod)
             else:
                 self.outcomes.dropped += in_flight
                 self._ended_preemptions += pod.serving.counters.preemptions
-        self._draining = remaining
+        self._replicas.draining = remaining
 
-    def _scrape(self, pod: _ServingPod, now_seconds: float) -> None:
-        self.pages.add(pod.name, ScrapedSample(now_seconds, pod.serving.snapshot()))
+    def _scrape(self, pod: SimulatedPod, now_seconds: float) -> None:
+        if pod.scrape_luck >= self.unscraped_share:
+            self.pages.add(pod.name, ScrapedSample(now_seconds, pod.serving.snapshot()))
         pod.next_scrape_at += self.setup.scrape.interval_seconds
         self.outcomes.forget_old(now_seconds)
         self.pages.forget_old(now_seconds)
