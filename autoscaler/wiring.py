@@ -15,6 +15,7 @@ from fastapi import FastAPI
 
 from autoscaler.actuators.actuator import ReplicaActuator
 from autoscaler.actuators.dry_run import DryRunActuator
+from autoscaler.actuators.external_metric import ExternalMetricActuator
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
 from autoscaler.actuators.written_counts import WrittenCounts
 from autoscaler.clock import Clock, SystemClock
@@ -223,7 +224,12 @@ def _actuators(settings: ControllerSettings, parts: _Parts, written: WrittenCoun
     if settings.is_dry_run:
         return dict.fromkeys(Mode, dry_run)
     scale = ScaleSubresourceActuator(parts.connection, parts.is_leader, parts.clock, written)
-    return {Mode.DRY_RUN: dry_run, Mode.SCALE_UP_ONLY: scale, Mode.SCALE: scale}
+    return {
+        Mode.DRY_RUN: dry_run,
+        Mode.SCALE_UP_ONLY: scale,
+        Mode.SCALE: scale,
+        Mode.EXTERNAL_METRIC: ExternalMetricActuator(),
+    }
 
 
 def _required(cluster: WatchedCluster) -> WatchedKind[dict[str, Any]]:

@@ -22,11 +22,12 @@ from policies.recommenders.waiting_requests import WaitingRequestsParameters
 
 
 class Mode(StrEnum):
-    """Who may write what: nobody, only larger counts, or any count."""
+    """Who may write what: nobody, only larger counts, any count, or an HPA that reads the count from us."""
 
     DRY_RUN = "DryRun"
     SCALE_UP_ONLY = "ScaleUpOnly"
     SCALE = "Scale"
+    EXTERNAL_METRIC = "ExternalMetric"
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

@@ -60,6 +60,8 @@ class Reason(StrEnum):
     # Actuation.
     SUCCEEDED_RESCALE = "SucceededRescale"
     DRY_RUN = "DryRun"
+    EXTERNAL_METRIC = "ExternalMetric"  # an HPA reads the count and writes it
+    NO_AUTOSCALER = "NoAutoscaler"  # nobody reads it: no HPA has the target
     FAILED_UPDATE_SCALE = "FailedUpdateScale"
     CONFLICT = "Conflict"
     THROTTLED = "Throttled"

@@ -28,7 +28,7 @@ def _condition(kind: str) -> str:
 
 # How many, how many wanted, why, and since when; `-o wide` adds the bounds and the sentence.
 _SCALER_COLUMNS = (
-    _column("Mode", ".spec.mode", "string", "Who may write: DryRun, ScaleUpOnly, Scale"),
+    _column("Mode", ".spec.mode", "string", "Who may write: DryRun, ScaleUpOnly, Scale, ExternalMetric (an HPA does)"),
     _column("Target", ".spec.scaleTargetRef.name", "string", "What is scaled"),
     _column("Ready", ".status.readyReplicas", "integer", "Replicas that serve"),
     _column("Desired", ".status.desiredReplicas", "integer", "Replicas decided"),

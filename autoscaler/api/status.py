@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from autoscaler.api.accelerator_pool import AcceleratorPoolStatus
 from autoscaler.api.conditions import CONDITION_LIST, DATE_TIME, Condition
+from autoscaler.api.published_metrics import PublishedMetrics
 from autoscaler.api.saved_history import from_json, to_json
 from policies.history import ScalingHistory
 from policies.parameter_model import ParameterModel
@@ -35,6 +36,9 @@ class InferenceScalerStatus(ParameterModel):
         default=None, description="When the count was last written.", json_schema_extra=DATE_TIME
     )
     conditions: tuple[Condition, ...] = Field(default=(), max_length=16, json_schema_extra=CONDITION_LIST)
+    external_metrics: PublishedMetrics | None = Field(
+        default=None, description="What a HorizontalPodAutoscaler is told; only in mode ExternalMetric."
+    )
     history: str | None = Field(
         default=None, max_length=MAXIMUM_RECORD_CHARACTERS, description="The controller's memory, as JSON."
     )

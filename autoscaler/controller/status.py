@@ -17,12 +17,17 @@ from autoscaler.api.status import (
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.pool_conditions import judged_conditions
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved, says_something
+from autoscaler.controller.published_metrics import publish
 from autoscaler.decision_log import DecisionRecord
 from policies.history import ScalingHistory
+from policies.parameters import Mode
 from policies.reasons import Reason
 
 # While an earlier, higher recommendation still holds the count up, a restart must find it: it is saved this often.
 WINDOW_SAVE_SECONDS = 30.0
+# Other replicas serve what stands in the status, and call it unknown when it is two minutes old. The published time has
+# whole seconds, so that at a tick of 15 s every tick is worth a write.
+PUBLISH_SECONDS = 14.0
 # Numbers in messages drift without meaning anything new; they are refreshed this often.
 REFRESH_SECONDS = 300.0
 
@@ -92,7 +97,8 @@ def next_status(before: InferenceScalerStatus, report: PoolReport) -> InferenceS
             reason = Reason.INTERNAL_ERROR
         case Decided(decision=decision):
             reason, message = decision.reason, decision.message
-            changes |= _counts(report)
+            is_published = report.scaler.spec.mode is Mode.EXTERNAL_METRIC
+            changes |= {**_counts(report), "external_metrics": publish(report) if is_published else None}
     return before.model_copy(update=changes | _because(before, reason, message, report))
 
 
@@ -114,6 +120,8 @@ def is_worth_writing(
 ) -> bool:
     """True where a count, a reason, a condition or the generation changed, or what must not be lost has aged."""
     if _essence(before) != _essence(after):
+        return True
+    if after.external_metrics != before.external_metrics and seconds_since >= PUBLISH_SECONDS:
         return True
     if isinstance(report, Decided) and _is_held_up(report.next_history) and seconds_since >= WINDOW_SAVE_SECONDS:
         return True
@@ -157,6 +165,7 @@ def _essence(status: InferenceScalerStatus) -> tuple[object, ...]:
         status.binding_reason,
         status.last_scale_time,
         tuple((each.type, each.status, each.reason, each.observed_generation) for each in status.conditions),
+        status.external_metrics is not None,
     )
 
 

@@ -76,7 +76,7 @@ def test_every_problem_is_told_at_once() -> None:
         'kind is "X"; it must be InferenceScaler',
         "spec.engin is not a known field; did you mean engine?",
         'spec.maxReplicas is "16"; it must be a whole number',
-        "spec.mode is \"Off\"; it must be 'DryRun', 'ScaleUpOnly' or 'Scale'",
+        "spec.mode is \"Off\"; it must be 'DryRun', 'ScaleUpOnly', 'Scale' or 'ExternalMetric'",
     ]
 
 
