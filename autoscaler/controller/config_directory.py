@@ -9,15 +9,13 @@ is just being written, or replaced by way of its removal, is not taken for what 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from autoscaler.api.document import GROUP
 from autoscaler.api.inference_scaler import KIND, InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
+from autoscaler.api.yaml_documents import YamlDocument, YamlProblem, read_documents
 
 logger = logging.getLogger(__name__)
 
@@ -145,77 +143,39 @@ def _read(path: Path, content: _Content) -> tuple[InferenceScaler, ...] | BadFil
     if content.text is None:
         return BadFile(path, content.problem or "cannot be read")
     scalers: dict[tuple[str, str], InferenceScaler] = {}
-    line = 1
-    try:
-        for node, document in _documents(content.text):
-            line = node.start_mark.line + 1
-            scaler = _parse(document, node)
-            if isinstance(scaler, _Problem):
-                return BadFile(path, f"line {scaler.line}: {scaler.text}")
-            if scaler is None:
-                continue
-            if scaler.key in scalers:
-                return BadFile(path, f"line {line}: {KIND} {scaler.namespace}/{scaler.name} stands here a second time")
-            scalers[scaler.key] = scaler
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else line
-        return BadFile(path, f"line {line}: not YAML: {error.problem or error.context}")
-    except yaml.YAMLError as error:
-        return BadFile(path, f"line {line}: not YAML: {' '.join(str(error).split())}")
-    except (ValueError, RecursionError) as error:
-        # What PyYAML lets through: a date like 2026-13-01, lists ten thousand deep, an object that holds itself.
-        return BadFile(path, f"line {line} or after it: not YAML that can be read: {error}")
+    documents = read_documents(content.text)
+    if isinstance(documents, YamlProblem):
+        return BadFile(path, documents.text)
+    for document in documents:
+        scaler = _parse(document)
+        if isinstance(scaler, str):
+            return BadFile(path, scaler)
+        if scaler is None:
+            continue
+        if scaler.key in scalers:
+            name = f"{KIND} {scaler.namespace}/{scaler.name}"
+            return BadFile(path, f"line {document.line}: {name} stands here a second time")
+        scalers[scaler.key] = scaler
     return tuple(scalers.values())
 
 
-def _documents(text: str) -> Iterator[tuple[yaml.Node, Any]]:
-    loader = yaml.SafeLoader(text)
-    try:
-        while loader.check_node():
-            node = loader.get_node()
-            if node is not None:
-                yield node, loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    text: str
-    line: int
-
-
-def _parse(document: Any, node: yaml.Node) -> InferenceScaler | _Problem | None:
-    """The scaler; what is wrong; None for an empty document and for other kinds (they may share the folder)."""
-    if document is None:
+def _parse(document: YamlDocument) -> InferenceScaler | str | None:
+    """The scaler; what is wrong, with its line; None for an empty document and for other kinds (they may share the folder)."""
+    content = document.content
+    if content is None:
         return None
-    if not isinstance(document, Mapping) or "kind" not in document:
-        return _Problem("a Kubernetes object is wanted, with apiVersion, kind, metadata and spec", _line_of("", node))
-    kind, group = document["kind"], str(document.get("apiVersion", "")).partition("/")[0]
+    if not isinstance(content, Mapping) or "kind" not in content:
+        return f"line {document.line}: a Kubernetes object is wanted, with apiVersion, kind, metadata and spec"
+    kind, group = content["kind"], str(content.get("apiVersion", "")).partition("/")[0]
     if kind != KIND:
         if group == GROUP and kind not in OTHER_KINDS:
-            return _Problem(f"{GROUP} has no kind {kind}; {KIND} is wanted", _line_of("kind", node))
+            return f"line {document.line_of('kind')}: {GROUP} has no kind {kind}; {KIND} is wanted"
         return None
-    parsed = parse_inference_scaler({str(name): value for name, value in document.items()})
+    try:
+        parsed = parse_inference_scaler({str(name): value for name, value in content.items()})
+    except (ValueError, RecursionError) as error:  # an object that holds itself
+        return f"line {document.line} or after it: not YAML that can be read: {error}"
     if isinstance(parsed, InvalidInferenceScaler):
-        text = f"{KIND} {parsed.namespace}/{parsed.name or '(no name)'}: {'; '.join(parsed.problems)}"
-        return _Problem(text, _line_of(parsed.problems[0], node))
+        name = f"{KIND} {parsed.namespace}/{parsed.name or '(no name)'}"
+        return f"line {document.line_of(parsed.problems[0])}: {name}: {'; '.join(parsed.problems)}"
     return parsed
-
-
-def _line_of(problem: str, node: yaml.Node) -> int:
-    """The line of the field that a sentence begins with, or of the nearest field around it that the document has."""
-    place = problem.partition(" ")[0].rstrip(":").replace("[", ".").replace("]", "")
-    line: int = node.start_mark.line + 1
-    for part in place.split("."):
-        if isinstance(node, yaml.MappingNode):
-            found = next(((key, value) for key, value in node.value if key.value == part), None)
-            if found is None:
-                return line
-            line, node = found[0].start_mark.line + 1, found[1]
-        elif isinstance(node, yaml.SequenceNode) and part.isdigit() and int(part) < len(node.value):
-            node = node.value[int(part)]
-            line = node.start_mark.line + 1
-        else:
-            return line
-    return line
