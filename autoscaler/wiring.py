@@ -33,6 +33,7 @@ from autoscaler.dashboard.app import create_app as create_dashboard
 from autoscaler.dashboard.recorder import DashboardRecorder
 from autoscaler.dashboard.snapshot import FleetSource
 from autoscaler.decision_log import DecisionLog, JsonLinesLog, NoDecisionLog
+from autoscaler.external_metrics.prometheus_series import MetricValueCollector
 from autoscaler.http_server import HttpServer, create_app
 from autoscaler.kubernetes_gateway.background_writer import BackgroundWriter
 from autoscaler.kubernetes_gateway.backoff import Backoff
@@ -151,6 +152,8 @@ def _make_parts(settings: ControllerSettings, clock: Clock) -> _Parts:
 def _assemble(settings: ControllerSettings, parts: _Parts) -> tuple[ControlLoop, FastAPI]:
     telemetry = Telemetry()
     _observe_the_process(telemetry, parts)
+    metric_values = MetricValueCollector(parts.clock)
+    telemetry.registry.register(metric_values)
     records = LatestRecords(parts.log)
     recorder = DashboardRecorder(FleetSource("Tokenscaler", parts.connection.server, is_simulated=False))
     histories, written = HistoryStore(), WrittenCounts()
@@ -160,7 +163,14 @@ def _assemble(settings: ControllerSettings, parts: _Parts) -> tuple[ControlLoop,
         PrometheusMetricsObserver(parts.prometheus, settings.queries),
         _actuators(settings, parts, written),
         histories,
-        [records, telemetry, recorder, EventReporter(LoggedEvents()), *_cluster_reporters(settings, parts, records)],
+        [
+            records,
+            telemetry,
+            metric_values,
+            recorder,
+            EventReporter(LoggedEvents()),
+            *_cluster_reporters(settings, parts, records),
+        ],
         parts.executor,
     )
     loop = ControlLoop(
