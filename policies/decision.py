@@ -97,7 +97,7 @@ def decide(decision_input: DecisionInput) -> ScalingDecision:
         desired_replicas=replicas,
         reason=_reason(situation, telling),
         message=explain(situation, replicas, [step.message for step in telling]),
-        recommendations=situation.recommendations,
+        recommendations=(*situation.recommendations, *situation.advice),
         binding=situation.binding.recommender if situation.binding else None,
         steps=tuple(steps),
         next_history=_next_history(situation, steps, replicas),
@@ -106,11 +106,13 @@ def decide(decision_input: DecisionInput) -> ScalingDecision:
 
 def _understand(decision_input: DecisionInput) -> Situation:
     history = after_any_gap(decision_input.history, decision_input.now_seconds)
-    recommendations = tuple(vote for recommend in RECOMMENDERS.values() for vote in recommend(decision_input))
+    votes = tuple(vote for recommend in RECOMMENDERS.values() for vote in recommend(decision_input))
+    recommendations = tuple(vote for vote in votes if not vote.is_advice)
     return Situation(
         decision_input=decision_input,
         history=history,
         recommendations=recommendations,
+        advice=tuple(vote for vote in votes if vote.is_advice),
         binding=largest(recommendations),
         bounds=bounds_at(decision_input.parameters, decision_input.now_seconds),
         sight=assess_sight(decision_input, history, recommendations),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from forecasting.forecast import Forecast, ForecastUnavailable
 from policies.cold_start import ColdStart, learn_cold_start
 from policies.history import ScalingHistory
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
@@ -15,6 +16,7 @@ class DecisionInput:
     """What `decide` sees. `now_seconds` is unix time; nothing in the core reads another clock.
 
     `learned_cold_start` is what the pool's own starts have taught; None: no start has been seen.
+    `forecast` is of the tokens that will arrive, per second; None: nothing is forecast for this pool (yet).
     """
 
     now_seconds: float
@@ -23,6 +25,7 @@ class DecisionInput:
     metrics: MetricsObservation | ObservationUnavailable
     history: ScalingHistory
     learned_cold_start: ColdStart | None = None
+    forecast: Forecast | ForecastUnavailable | None = None
 
     @property
     def cold_start(self) -> ColdStart:

@@ -28,7 +28,8 @@ def _votes(situation: Situation) -> str:
     if binding is None:
         return unknown if silent else "no vote has an opinion"
     others = ", ".join(_short(vote) for vote in situation.recommendations if vote is not binding and _speaks(vote))
-    return joined((binding.message, others, unknown))
+    advice = ", ".join(f"{_short(vote)} (advice only)" for vote in situation.advice if _speaks(vote))
+    return joined((binding.message, others, advice, unknown))
 
 
 def _speaks(vote: ScalingRecommendation) -> bool:

@@ -13,6 +13,7 @@ from policies.constraints.behavior import ScalingBehavior
 from policies.constraints.missing_data import MissingDataParameters
 from policies.parameter_model import UNIQUE_NAMES, CelRule, ParameterModel
 from policies.recommenders.custom import CustomParameters
+from policies.recommenders.forecast import ForecastParameters
 from policies.recommenders.kv_cache import KVCacheParameters
 from policies.recommenders.pending_requests import PendingRequestsParameters
 from policies.recommenders.schedule import ScheduleWindow
@@ -83,6 +84,9 @@ class ScalingParameters(ParameterModel):
     )
     missing_data: MissingDataParameters = MissingDataParameters()
     cold_start: ColdStartParameters = ColdStartParameters()
+    forecast: ForecastParameters | None = Field(
+        default=None, description="The expected load as a vote. Left out: nothing is forecast."
+    )
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
         CelRule(

@@ -16,9 +16,11 @@ class Reason(StrEnum):
     PENDING_REQUESTS = "PendingRequests"
     CUSTOM = "Custom"
     SCHEDULE = "Schedule"
+    FORECAST = "Forecast"
     NO_VOTES = "NoVotes"  # nobody had an opinion
     SIGNAL_ABSENT = "SignalAbsent"  # the engine does not expose what the vote needs
     SIGNAL_UNKNOWN = "SignalUnknown"  # it should be there and is not
+    FORECAST_UNAVAILABLE = "ForecastUnavailable"  # normal: too little history, or no better than the last value
 
     # Limits: what became of it.
     NOT_LIMITED = "NotLimited"  # the limit had nothing to do

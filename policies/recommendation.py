@@ -30,6 +30,8 @@ class ScalingRecommendation:
     cautious_replicas: float | None = None
     reads_replicas: bool = True  # False: known without any replica (gateway, calendar, a user's own query)
     is_exact: bool = False  # a count somebody has written down: no tolerance applies
+    is_forecast: bool = False  # of what is to come: it proves nothing of now, and alone it lowers nothing
+    is_advice: bool = False  # recorded, and without effect
 
     @property
     def rounded_up(self) -> int:
@@ -56,6 +58,8 @@ def vote(
     cautious_demand: float | None = None,
     reads_replicas: bool = True,
     is_exact: bool = False,
+    is_forecast: bool = False,
+    is_advice: bool = False,
 ) -> ScalingRecommendation:
     """A vote of `demand / per_replica` replicas; the number is put at the end of the message.
 
@@ -74,6 +78,8 @@ def vote(
         cautious_replicas=cautious,
         reads_replicas=reads_replicas,
         is_exact=is_exact,
+        is_forecast=is_forecast,
+        is_advice=is_advice,
     )
 
 
@@ -82,6 +88,22 @@ def _at_most_int32(replicas: float) -> float:
     return min(replicas, float(MAXIMUM_INT32))
 
 
-def abstention(recommender: str, why: NoOpinion, *, reads_replicas: bool = True) -> ScalingRecommendation:
+def abstention(
+    recommender: str,
+    why: NoOpinion,
+    *,
+    reads_replicas: bool = True,
+    is_forecast: bool = False,
+    is_advice: bool = False,
+) -> ScalingRecommendation:
     """A vote that has no opinion."""
-    return ScalingRecommendation(recommender, None, why.reason, why.message, {}, reads_replicas=reads_replicas)
+    return ScalingRecommendation(
+        recommender,
+        None,
+        why.reason,
+        why.message,
+        {},
+        reads_replicas=reads_replicas,
+        is_forecast=is_forecast,
+        is_advice=is_advice,
+    )

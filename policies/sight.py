@@ -87,7 +87,7 @@ def _blindness(
     metrics: MetricsObservation | ObservationUnavailable, recommendations: tuple[ScalingRecommendation, ...]
 ) -> NoOpinion | None:
     """Why nothing may be concluded from what is measured; None where something may, or nothing need be measured."""
-    measured = [recommendation for recommendation in recommendations if not recommendation.is_exact]
+    measured = [vote for vote in recommendations if not (vote.is_exact or vote.is_forecast)]
     if not measured:
         return None
     if isinstance(metrics, ObservationUnavailable):

@@ -17,13 +17,15 @@ from policies.sight import Sight
 class Situation:
     """One decision before any limit.
 
-    `binding` is the largest vote, None where none has an opinion. `history` is the input's as far as it may be relied
-    on. `idle_since_seconds` is since when it is proven that there are no requests.
+    `binding` is the largest vote, None where none has an opinion. `advice` are votes that are recorded and change
+    nothing. `history` is the input's as far as it may be relied on. `idle_since_seconds` is since when it is proven
+    that there are no requests.
     """
 
     decision_input: DecisionInput
     history: ScalingHistory
     recommendations: tuple[ScalingRecommendation, ...]
+    advice: tuple[ScalingRecommendation, ...]
     binding: ScalingRecommendation | None
     bounds: ReplicaBounds
     sight: Sight

@@ -31,7 +31,7 @@ def idle_since(
         return None
     if not all(_is_proven_zero(metrics.signals.get(signal)) for signal in PROOFS_OF_IDLENESS):
         return None
-    elsewhere = (vote for vote in recommendations if not vote.reads_replicas and not vote.is_exact)
+    elsewhere = (vote for vote in recommendations if not (vote.reads_replicas or vote.is_exact or vote.is_forecast))
     if any(vote.replicas != 0.0 for vote in elsewhere):
         return None
     return decision_input.now_seconds if history.idle_since_seconds is None else history.idle_since_seconds

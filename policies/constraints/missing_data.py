@@ -60,6 +60,7 @@ def limit_by_missing_data(situation: Situation, replicas: int) -> Limited:
     - recovering: the same, or more where any vote says so
     - a vote's signal is unknown: no shrinking
     - low coverage: no shrinking for 15 min without a further loss; then one replica at a time, with unseen ones full
+    - only a forecast has an opinion: no shrinking
     - else: shrinking to what is needed with unseen replicas counted as full
     """
     sight = situation.sight
@@ -95,6 +96,8 @@ def _shrink_with_care(situation: Situation, replicas: int) -> Limited:
     unknown = _first_unknown(situation)
     if unknown is not None:
         return Limited(current, Reason.SIGNAL_UNKNOWN, f"held at {current}: {unknown.message}")
+    if _only_forecasts(situation):
+        return Limited(current, Reason.FORECAST, f"held at {current}: a forecast alone lowers nothing")
     sight = situation.sight
     low_since = sight.low_coverage_since_seconds
     if low_since is not None and situation.now_seconds - low_since < LOW_COVERAGE_BLOCK_SECONDS:
@@ -109,6 +112,11 @@ def _shrink_with_care(situation: Situation, replicas: int) -> Limited:
         after = current - 1
         reason, message = Reason.LOW_COVERAGE, f"{after}, one replica at a time: {sight.message}"
     return Limited(after, reason, message)
+
+
+def _only_forecasts(situation: Situation) -> bool:
+    opinions = [vote for vote in situation.recommendations if vote.replicas is not None and not vote.is_exact]
+    return bool(opinions) and all(vote.is_forecast for vote in opinions)
 
 
 def _first_unknown(situation: Situation) -> ScalingRecommendation | None:

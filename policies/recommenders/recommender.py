@@ -7,6 +7,7 @@ from typing import Protocol
 from policies.decision_input import DecisionInput
 from policies.recommendation import ScalingRecommendation
 from policies.recommenders.custom import recommend_custom
+from policies.recommenders.forecast import recommend_forecast
 from policies.recommenders.kv_cache import recommend_kv_cache
 from policies.recommenders.pending_requests import recommend_pending_requests
 from policies.recommenders.schedule import recommend_schedule
@@ -34,4 +35,5 @@ RECOMMENDERS: dict[str, Recommender] = {
     "pendingRequests": recommend_pending_requests,
     "custom": recommend_custom,
     "schedule": recommend_schedule,
+    "forecast": recommend_forecast,
 }

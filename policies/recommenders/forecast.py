@@ -1,0 +1,163 @@
+"""How many replicas does the load ask for that is expected until a replica ordered now could serve?"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from forecasting.forecast import ForecastUnavailable
+from policies.parameter_model import CelRule, ParameterModel
+from policies.reasons import Reason
+from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
+from policies.wording import duration, number
+
+if TYPE_CHECKING:
+    from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
+
+NAME = "forecast"
+
+DEFAULT_QUANTILE_PERCENT = 50.0
+# A forecast of less than this share of one replica is no reason to have one: what wakes the pool up will do so.
+LEAST_SHARE_OF_A_REPLICA = 0.1
+# A forecast is renewed at the end of every bin; one that has missed two of them says nothing of now.
+STALE_AFTER_BINS = 3.0
+
+_ONE_WORD_FOR_COSTS = "give quantilePercent or missIdleCostRatio, not both"
+
+
+class ForecastMode(StrEnum):
+    """What a forecast may do."""
+
+    OFF = "Off"
+    ADVISE = "Advise"
+    ACTIVE = "Active"
+
+
+class ForecastParameters(ParameterModel):
+    """Whether and how the expected load takes part in the decision."""
+
+    mode: ForecastMode = Field(
+        default=ForecastMode.ADVISE,
+        description=(
+            "Off: nothing is forecast. Advise (default): the vote is recorded and changes nothing. Active: it votes "
+            "like the others, while it beats the last value on the pool's own recent past."
+        ),
+    )
+    quantile_percent: float | None = Field(
+        default=None,
+        ge=50,
+        le=95,
+        description=(
+            "Which quantile of the largest expected load is provided for. Null (default): by missIdleCostRatio, else "
+            "50. 90 suits pools with recurring bursts."
+        ),
+    )
+    miss_idle_cost_ratio: float | None = Field(
+        default=None,
+        ge=1,
+        le=19,
+        description=(
+            "Cost of load without capacity over the cost of as much capacity without load; the quantile is "
+            "r / (r + 1): 9 gives 90 percent."
+        ),
+    )
+    history_days: int = Field(
+        default=14,
+        ge=1,
+        le=22,
+        description="Days of history that are read from Prometheus at the start. Default 14; 21 tell weekdays apart.",
+    )
+    buffer_seconds: int = Field(
+        default=60,
+        ge=0,
+        le=3600,
+        description="Seconds by which capacity should be Ready before it is needed, beside the cold start. Default 60.",
+    )
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule("!has(self.quantilePercent) || !has(self.missIdleCostRatio)", _ONE_WORD_FOR_COSTS, ".quantilePercent"),
+    )
+
+    @model_validator(mode="after")
+    def _check_costs(self) -> Self:
+        if self.quantile_percent is not None and self.miss_idle_cost_ratio is not None:
+            raise ValueError(_ONE_WORD_FOR_COSTS)
+        return self
+
+    @property
+    def level(self) -> float:
+        """The quantile level: as given, else by the costs (a newsvendor's miss / (miss + idle)), else the median."""
+        if self.miss_idle_cost_ratio is not None:
+            return self.miss_idle_cost_ratio / (self.miss_idle_cost_ratio + 1.0)
+        return (self.quantile_percent or DEFAULT_QUANTILE_PERCENT) / 100.0
+
+
+def recommend_forecast(decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
+    """Replicas = quantile of the largest load from now until L90 + bufferSeconds / load that one replica carries.
+
+    Load is tokens that arrive, per second; a replica carries tokenRate.perReplicaPerSecond. Where the cold start is
+    longer than the forecast reaches, the whole reach is looked at. No opinion without a forecast, while the pool's own
+    gate is shut, and where nothing says what a replica carries; that blocks nothing: to have no forecast is normal.
+    """
+    parameters = decision_input.parameters.forecast
+    if parameters is None or parameters.mode is ForecastMode.OFF:
+        return ()
+    is_advice = parameters.mode is ForecastMode.ADVISE
+    found = _demand(decision_input, parameters)
+    share = _share_of_a_replica(decision_input)
+    why = next((each for each in (found, share) if isinstance(each, NoOpinion)), None)
+    if why is not None or isinstance(found, NoOpinion) or isinstance(share, NoOpinion):
+        assert why is not None
+        return (abstention(NAME, why, reads_replicas=False, is_forecast=True, is_advice=is_advice),)
+    demand, until_seconds = found
+    needed = demand if demand >= LEAST_SHARE_OF_A_REPLICA * share else 0.0
+    return (
+        vote(
+            NAME,
+            Reason.FORECAST,
+            needed,
+            share,
+            f"the forecast for the next {duration(until_seconds)} ({number(100 * parameters.level)} % quantile "
+            f"{number(demand)} tokens a second at {number(share)} a replica) needs",
+            {
+                "tokensPerSecondExpected": demand,
+                "tokensPerSecondPerReplica": share,
+                "quantileLevel": parameters.level,
+                "aheadSeconds": until_seconds,
+            },
+            reads_replicas=False,
+            is_forecast=True,
+            is_advice=is_advice,
+        ),
+    )
+
+
+def _demand(decision_input: DecisionInput, parameters: ForecastParameters) -> tuple[float, float] | NoOpinion:
+    """The expected load and how many seconds it looks ahead."""
+    forecast = decision_input.forecast
+    if forecast is None:
+        return NoOpinion(Reason.FORECAST_UNAVAILABLE, "nothing is forecast yet")
+    if isinstance(forecast, ForecastUnavailable):
+        return NoOpinion(Reason.FORECAST_UNAVAILABLE, f"{forecast.reason.value}: {forecast.message}")
+    age_seconds = max(0.0, decision_input.now_seconds - forecast.origin_seconds)
+    if age_seconds > STALE_AFTER_BINS * forecast.bin_seconds:
+        return NoOpinion(Reason.FORECAST_UNAVAILABLE, f"the newest forecast is {duration(age_seconds)} old")
+    wanted_seconds = age_seconds + decision_input.cold_start.l90_seconds + parameters.buffer_seconds
+    until_seconds = min(wanted_seconds, float(forecast.reach_seconds))
+    refusal = forecast.why_not_acting(until_seconds)
+    if refusal is not None:
+        return NoOpinion(Reason.FORECAST_UNAVAILABLE, f"{refusal.reason.value}: {refusal.message}")
+    quantile = forecast.window_quantile(until_seconds, parameters.level)
+    assert not isinstance(quantile, ForecastUnavailable)  # it is within the reach
+    return quantile, until_seconds - age_seconds
+
+
+def _share_of_a_replica(decision_input: DecisionInput) -> float | NoOpinion:
+    token_rate = decision_input.parameters.signals.token_rate
+    if token_rate is not None:
+        return token_rate.per_replica_per_second
+    return NoOpinion(
+        Reason.FORECAST_UNAVAILABLE, "nothing says how many tokens a second a replica carries: set signals.tokenRate"
+    )

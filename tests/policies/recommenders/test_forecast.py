@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from forecasting.forecast import Forecast, ForecastUnavailable, StepSkill, UnavailableReason
+from policies.decision import ScalingDecision, decide
+from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
+from policies.reasons import Reason
+from policies.recommenders.forecast import recommend_forecast
+from policies.signals import Signal
+from tests.builders import (
+    NOW,
+    a_blackout,
+    a_decision_input,
+    a_history,
+    a_policy,
+    an_even_signal,
+    an_observation,
+    without,
+)
+
+OPEN, SHUT = StepSkill(True, 0.7, 500, 288), StepSkill(False, 1.1, 500, 288)
+YOUNG = StepSkill(False, 0.7, 100, 288)
+RATE = {"tokenRate": {"perReplicaPerSecond": 5000}}
+UNAVAILABLE = Reason.FORECAST_UNAVAILABLE
+
+
+def a_forecast(
+    *largest: float, age_seconds: float = 0.0, skills: tuple[StepSkill, ...] = (OPEN, OPEN, OPEN, OPEN)
+) -> Forecast:
+    """Medians of the largest load of the first 1..4 bins of 5 min; the 0.9 quantile is twice as much, 0.95 thrice."""
+    window = tuple((each, 2 * each, 3 * each) for each in largest)
+    return Forecast(NOW - age_seconds, 300, (0.5, 0.9, 0.95), largest, window, window, False, skills)
+
+
+RISING = a_forecast(20_000, 30_000, 40_000, 50_000)
+
+
+def the_vote(forecast: Forecast | ForecastUnavailable | None, signals: Any = RATE, **parameters: Any) -> Any:
+    policy = a_policy(signals=signals, forecast={"mode": "Active", **parameters})
+    votes = recommend_forecast(replace(a_decision_input(policy), forecast=forecast))
+    assert len(votes) == 1
+    return votes[0]
+
+
+@pytest.mark.parametrize(
+    ("forecast", "parameters", "replicas"),
+    [
+        pytest.param(RISING, {}, 30_000 / 5000, id="a start of 300 s and 60 s of buffer reach into the second bin"),
+        pytest.param(RISING, {"bufferSeconds": 0}, 20_000 / 5000, id="without the buffer they end with the first"),
+        pytest.param(
+            replace(RISING, origin_seconds=NOW - 250), {}, 40_000 / 5000, id="a forecast 250 s old is looked at further"
+        ),
+        pytest.param(RISING, {"bufferSeconds": 3600}, 50_000 / 5000, id="beyond its reach the whole reach counts"),
+        pytest.param(RISING, {"quantilePercent": 90}, 60_000 / 5000, id="a quantile that is asked for"),
+        pytest.param(RISING, {"missIdleCostRatio": 9}, 60_000 / 5000, id="the quantile that follows from the costs"),
+        pytest.param(RISING, {"quantilePercent": 70}, 45_000 / 5000, id="between two quantiles it is interpolated"),
+        pytest.param(a_forecast(10, 499, 0, 0), {}, 0.0, id="less than a tenth of a replica is no reason for one"),
+    ],
+)
+def test_the_largest_expected_load_until_a_replica_could_serve(
+    forecast: Forecast, parameters: Any, replicas: float
+) -> None:
+    assert the_vote(forecast, **parameters).replicas == pytest.approx(replicas)
+
+
+@pytest.mark.parametrize(
+    ("forecast", "signals", "message"),
+    [
+        pytest.param(None, RATE, "nothing is forecast yet", id="no forecaster has spoken"),
+        pytest.param(
+            ForecastUnavailable(UnavailableReason.NO_DATA, "no load has been observed yet"),
+            RATE,
+            "NoData: no load has been observed yet",
+            id="the forecaster has no data",
+        ),
+        pytest.param(
+            replace(RISING, origin_seconds=NOW - 901), RATE, "the newest forecast is 15.0 min old", id="it is stale"
+        ),
+        pytest.param(
+            a_forecast(1, 1, 1, 1, skills=(OPEN, SHUT, OPEN, OPEN)),
+            RATE,
+            "NotBetterThanLastValue: loss is 1.10 of the last value's at step 2; acts below 0.95",
+            id="the gate of its step is shut",
+        ),
+        pytest.param(
+            a_forecast(1, 1, 1, 1, skills=(YOUNG,) * 4),
+            RATE,
+            "TooLittleHistory: 100 of 288 bins of own backtest at step 2",
+            id="it has not been judged for long enough",
+        ),
+        pytest.param(RISING, {"kvCache": {}}, "nothing says how many tokens", id="no share of a replica is stated"),
+    ],
+)
+def test_without_a_forecast_it_says_why(forecast: Any, signals: Any, message: str) -> None:
+    vote = the_vote(forecast, signals)
+    assert (vote.replicas, vote.reason) == (None, UNAVAILABLE)
+    assert message in vote.message
+
+
+def decided(
+    mode: str,
+    forecast: Forecast | ForecastUnavailable | None = RISING,
+    *,
+    spec: int = 4,
+    metrics: MetricsObservation | ObservationUnavailable | None = None,
+    signals: Any = RATE,
+) -> ScalingDecision:
+    policy = a_policy(minReplicas=1, signals=signals, forecast={"mode": mode})
+    counts = ReplicaCounts(spec, spec, spec)
+    decision_input = a_decision_input(policy, metrics or an_observation(), replicas=counts, history=a_history())
+    return decide(replace(decision_input, forecast=forecast))
+
+
+def test_off_means_no_vote_at_all() -> None:
+    assert [vote.recommender for vote in decided("Off").recommendations] == ["tokenRate"]
+
+
+def test_advice_is_recorded_and_changes_nothing() -> None:
+    off, advised = decided("Off"), decided("Advise")
+    assert advised.recommendations[-1].replicas == pytest.approx(6.0)
+    assert (advised.desired_replicas, advised.binding, advised.steps) == (off.desired_replicas, off.binding, off.steps)
+    assert advised.next_history == off.next_history
+    assert "forecast 6 (advice only)" in advised.message
+
+
+def test_active_raises_like_any_other_vote() -> None:
+    decision = decided("Active")
+    assert (decision.desired_replicas, decision.binding, decision.reason) == (6, "forecast", Reason.FORECAST)
+    assert decision.message == (
+        "6: the forecast for the next 6 min (50 % quantile 30 000 tokens a second at 5 000 a replica) needs 6; "
+        "tokenRate 3.68"
+    )
+
+
+def test_active_holds_what_the_forecast_still_needs() -> None:
+    """18 400 tokens a second need 3.68 of 10 replicas, the forecast 6: the larger one is what shrinking stops at."""
+    assert decided("Active", spec=10).desired_replicas == 6
+    assert decided("Off", spec=10).desired_replicas == 4
+
+
+NO_RATES = without(an_observation(), Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS)
+
+
+def test_a_forecast_alone_lowers_nothing() -> None:
+    decision = decided("Active", spec=10, metrics=NO_RATES)
+    assert (decision.desired_replicas, decision.reason) == (10, Reason.FORECAST)
+    assert "a forecast alone lowers nothing" in decision.message
+
+
+def test_a_forecast_acts_while_the_pool_cannot_be_seen_and_lowers_nothing_then() -> None:
+    assert decided("Active", metrics=a_blackout()).desired_replicas == 6
+    assert decided("Active", spec=10, metrics=a_blackout()).desired_replicas == 10
+
+
+def test_that_there_is_no_forecast_blocks_nothing() -> None:
+    unavailable = ForecastUnavailable(UnavailableReason.NO_DATA, "no load has been observed yet")
+    assert decided("Active", unavailable, spec=10).desired_replicas == 4
+
+
+def test_an_expected_load_does_not_disprove_that_a_pool_is_idle_now() -> None:
+    signals = {
+        name: an_even_signal(0.0, 4)
+        for name in (
+            Signal.RUNNING_REQUESTS,
+            Signal.WAITING_REQUESTS,
+            Signal.REQUESTS_FINISHED,
+            Signal.PROMPT_TOKENS,
+            Signal.GENERATION_TOKENS,
+        )
+    }
+    assert decided("Active", metrics=an_observation(signals)).next_history.idle_since_seconds == NOW
+
+
+def test_a_larger_forecast_never_asks_for_less() -> None:
+    counts = [decided("Active", a_forecast(*[load] * 4)).desired_replicas for load in range(0, 400_000, 7_000)]
+    assert counts == sorted(counts)
