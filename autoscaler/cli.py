@@ -234,3 +234,21 @@ def doctor_metrics(
     from autoscaler.doctor_command import doctor_metrics_page
 
     raise typer.Exit(doctor_metrics_page(page, engine, output is Output.JSON, _console()))
+
+
+@doctor_app.command("external-metrics")
+def doctor_external_metrics_groups(
+    kubeconfig: Annotated[Path | None, typer.Option(help="Else the usual kubeconfig.")] = None,
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    service: Annotated[
+        str, typer.Option(help="NAMESPACE/NAME of our own Service.")
+    ] = "tokenscaler-system/tokenscaler-external-metrics",
+    output: Annotated[Output, typer.Option(help="text or json.")] = Output.TEXT,
+) -> None:
+    """Say who serves the metrics API groups of this cluster; exit 1 when another provider or a dead one is in the way.
+
+    Example: tokenscaler doctor external-metrics
+    """
+    from autoscaler.doctor_external_metrics import doctor_external_metrics
+
+    raise typer.Exit(doctor_external_metrics(kubeconfig, context, service, output is Output.JSON, _console()))
