@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forecasting.forecast import Forecast, ForecastUnavailable
+from policies.capacity.learned_capacity import LearnedCapacity
 from policies.cold_start import ColdStart, learn_cold_start
 from policies.history import ScalingHistory
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
@@ -16,6 +17,7 @@ class DecisionInput:
     """What `decide` sees. `now_seconds` is unix time; nothing in the core reads another clock.
 
     `learned_cold_start` is what the pool's own starts have taught; None: no start has been seen.
+    `learned_capacity` is what a replica can do within the objectives; None: nothing has been learned of it yet.
     `forecast` is of the tokens that will arrive, per second; None: nothing is forecast for this pool (yet).
     """
 
@@ -25,6 +27,7 @@ class DecisionInput:
     metrics: MetricsObservation | ObservationUnavailable
     history: ScalingHistory
     learned_cold_start: ColdStart | None = None
+    learned_capacity: LearnedCapacity | None = None
     forecast: Forecast | ForecastUnavailable | None = None
 
     @property

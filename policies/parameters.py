@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from policies.capacity.objectives import LatencyObjectives
 from policies.constraints.behavior import ScalingBehavior
 from policies.constraints.missing_data import MissingDataParameters
 from policies.parameter_model import UNIQUE_NAMES, CelRule, ParameterModel
@@ -75,6 +76,14 @@ class ScalingParameters(ParameterModel):
     min_replicas: int = Field(default=1, ge=0, le=100_000, description="Fewest replicas. 0 lets an idle pool sleep.")
     max_replicas: int = Field(ge=1, le=100_000, description="Most replicas, whatever asks for more.")
     signals: SignalParameters = SignalParameters()
+    objectives: LatencyObjectives | None = Field(
+        default=None,
+        description=(
+            "Latencies to keep. With them a replica's capacity is learned, the work that arrives and the tokens in "
+            "flight vote by it, and its safe share follows what requests get. Left out: 2000 ms and 50 ms for a pool "
+            "that names no vote at all; else nothing is learned."
+        ),
+    )
     behavior: ScalingBehavior = ScalingBehavior()
     schedules: tuple[ScheduleWindow, ...] = Field(
         default=(),

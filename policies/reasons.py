@@ -11,6 +11,7 @@ class Reason(StrEnum):
     # Votes: which rule asked for the count.
     TOKENS_IN_FLIGHT = "TokensInFlight"
     TOKEN_RATE = "TokenRate"
+    WORK_RATE = "WorkRate"
     KV_CACHE = "KVCache"
     WAITING_REQUESTS = "WaitingRequests"
     PENDING_REQUESTS = "PendingRequests"

@@ -19,6 +19,8 @@ class Signal(StrEnum):
     GENERATION_TOKENS = "generationTokensTotal"
     PREEMPTIONS = "preemptionsTotal"
     REQUESTS_FINISHED = "requestsFinishedTotal"
+    REQUESTS_ARRIVED = "requestsArrived"  # derived, per second: finished + growth of running and waiting in a minute
+    REQUESTS_ARRIVED_RECENTLY = "requestsArrivedRecently"  # the same over half a minute
     TIME_TO_FIRST_TOKEN = "timeToFirstTokenSeconds"
     INTER_TOKEN_LATENCY = "interTokenLatencySeconds"
     PROMPT_TOKENS_PER_REQUEST = "promptTokensPerRequest"
@@ -55,9 +57,9 @@ class PoolSignal:
     total: float
     maximum: float
     fresh_replicas: int
-    held_replicas: int
-    unknown_replicas: int
-    oldest_age_seconds: float
+    held_replicas: int = 0
+    unknown_replicas: int = 0
+    oldest_age_seconds: float = 0.0
     held_total: float = 0.0
 
     @property

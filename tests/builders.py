@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from policies.capacity.learned_capacity import LearnedCapacity
 from policies.cold_start import ColdStart
 from policies.decision_input import DecisionInput
 from policies.history import ScaleEvent, ScalingHistory, TimedRecommendation
@@ -125,6 +126,7 @@ def a_decision_input(
     history: ScalingHistory | None = None,
     now_seconds: float = NOW,
     cold_start: ColdStart | None = None,
+    capacity: LearnedCapacity | None = None,
 ) -> DecisionInput:
     """A decision input; `replicas` as a number is as many asked for and ready. No start has been seen."""
     counts = ReplicaCounts(replicas, replicas, replicas) if isinstance(replicas, int) else replicas
@@ -135,4 +137,5 @@ def a_decision_input(
         metrics=metrics or an_observation(ready=counts.ready),
         history=history or a_history(),
         learned_cold_start=cold_start,
+        learned_capacity=capacity,
     )

@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from autoscaler.api.document import RefusedObject, parse_object
+from policies.capacity.objectives import LatencyObjectives
 from policies.parameter_model import CelRule, ParameterModel
-from policies.parameters import ScalingParameters
+from policies.parameters import ScalingParameters, SignalParameters
 
 KIND = "InferenceScaler"
 
@@ -88,6 +89,11 @@ class InferenceScalerSpec(ScalingParameters):
             ),
             field_path=".signals",
         ),
+        CelRule(
+            rule="self.engine != 'custom' || !has(self.objectives)",
+            message="engine custom shows no latencies: leave objectives out",
+            field_path=".objectives",
+        ),
     )
 
     @model_validator(mode="after")
@@ -99,12 +105,24 @@ class InferenceScalerSpec(ScalingParameters):
                 f"engine custom has no signals of its own: use signals.custom or signals.pendingRequests instead of "
                 f"{', '.join(used)}"
             )
+        if self.engine is EngineName.CUSTOM and self.objectives is not None:
+            raise ValueError("engine custom shows no latencies: leave objectives out")
         return self
 
     @cached_property
     def parameters(self) -> ScalingParameters:
-        """The part that `decide` reads, without the rest: it goes into every decision record."""
-        return ScalingParameters(**{name: getattr(self, name) for name in ScalingParameters.model_fields})
+        """The part that `decide` reads, without the rest: it goes into every decision record.
+
+        A pool of which nothing is said but its engine gets objectives, by which it votes.
+        """
+        stated = {name: getattr(self, name) for name in ScalingParameters.model_fields}
+        if self.objectives is None and self.engine is not EngineName.CUSTOM and not self._names_a_vote:
+            stated["objectives"] = LatencyObjectives()
+        return ScalingParameters(**stated)
+
+    @property
+    def _names_a_vote(self) -> bool:
+        return self.signals != SignalParameters() or bool(self.schedules)
 
 
 @dataclass(frozen=True, slots=True)

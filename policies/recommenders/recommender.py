@@ -14,6 +14,7 @@ from policies.recommenders.schedule import recommend_schedule
 from policies.recommenders.token_rate import recommend_token_rate
 from policies.recommenders.tokens_in_flight import recommend_tokens_in_flight
 from policies.recommenders.waiting_requests import recommend_waiting_requests
+from policies.recommenders.work_rate import recommend_work_rate
 
 __all__ = ["RECOMMENDERS", "Recommender", "ScalingRecommendation"]
 
@@ -30,6 +31,7 @@ class Recommender(Protocol):
 RECOMMENDERS: dict[str, Recommender] = {
     "tokensInFlight": recommend_tokens_in_flight,
     "tokenRate": recommend_token_rate,
+    "workRate": recommend_work_rate,
     "kvCache": recommend_kv_cache,
     "waitingRequests": recommend_waiting_requests,
     "pendingRequests": recommend_pending_requests,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR, LearnedCapacity
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
@@ -26,16 +27,17 @@ class TokensInFlightParameters(ParameterModel):
         gt=0,
         le=1e12,
         description=(
-            "Tokens in flight that one replica should carry. Null (default): half of the KV cache capacity in tokens "
-            "that the engine reports."
+            "Tokens in flight that one replica should carry. Null (default): half of what it holds at the objectives, "
+            "as far as that is learned, else half of the KV cache capacity in tokens that the engine reports."
         ),
     )
 
 
 NAME = "tokensInFlight"
 
-# A replica keeps its latency objectives at about half of the tokens that its KV cache holds (mean KV usage at a 50 ms
-# token latency lies between 0.33 and 0.66 for prompts of 750 to 4300 tokens), at the safe utilisation of 0.70.
+# Tokens in flight grow faster than the work that arrives: at the safe utilisation of 0.70 a replica holds about half
+# of what it holds at its objectives. Where that is not learned, it is taken to be its KV cache (mean KV usage at a
+# 50 ms token latency lies between 0.33 and 0.66 for prompts of 750 to 4300 tokens).
 SAFE_SHARE_OF_CAPACITY = 0.5
 
 
@@ -45,15 +47,19 @@ def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRe
     W = KV tokens in use + waiting x (I (1 - h) + O / 2), with I and O the mean prompt and generated tokens of a request
     and h the share of prompt tokens found in the prefix cache: 192 000 + 12 x (2000 x 0.8 + 150) = 213 000.
     An engine without KV geometry: W = (running + waiting) x (I + O / 2).
-    No opinion where neither can be known, or where no perReplica is set and the engine reports no capacity.
+    No opinion where neither can be known, or where no perReplica is set, none is learned and the engine reports no
+    capacity. It votes where the policy names it, and where it has objectives. An oversized pool holds fewer tokens than
+    its load is worth, so this vote alone must not shrink it: beside it the rate of work votes, or is unknown.
     """
     parameters = decision_input.parameters.signals.tokens_in_flight
     if parameters is None:
-        return ()
+        if decision_input.parameters.objectives is None:
+            return ()
+        parameters = TokensInFlightParameters()
     metrics = decision_input.metrics
     if isinstance(metrics, ObservationUnavailable):
         return (abstention(NAME, NoOpinion(Reason.SIGNAL_UNKNOWN, metrics.message)),)
-    per_replica = parameters.per_replica or _half_of_capacity(metrics)
+    per_replica = parameters.per_replica or _safe_tokens(metrics, decision_input.learned_capacity)
     if isinstance(per_replica, NoOpinion):
         return (abstention(NAME, per_replica),)
     tokens = _tokens_in_flight(metrics, per_replica)
@@ -72,7 +78,10 @@ def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRe
     )
 
 
-def _half_of_capacity(metrics: MetricsObservation) -> float | NoOpinion:
+def _safe_tokens(metrics: MetricsObservation, learned: LearnedCapacity | None) -> float | NoOpinion:
+    """0.5 C u / 0.70 as learned: 0.5 x 54 000 = 27 000 at u = 0.70; else half of the KV cache."""
+    if learned is not None:
+        return SAFE_SHARE_OF_CAPACITY * learned.tokens_in_flight * learned.safe_utilization / SAFE_UTILIZATION_PRIOR
     capacity = known_signal(metrics, Signal.KV_CACHE_CAPACITY_TOKENS)
     if isinstance(capacity, NoOpinion):
         return NoOpinion(capacity.reason, f"no perReplica is set and {capacity.message}")

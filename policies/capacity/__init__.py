@@ -1,0 +1,6 @@
+"""What can one replica of a pool do within its latency objectives? Learned from the pool's own samples.
+
+Read in this order: `objectives.py` (what is promised), `step_time.py` (how long an engine step takes), `known_laws.py`
+(where an estimate begins), `samples.py` (what has been measured), `fit.py` (the law of this pool), `solve.py` (what it
+means for the objectives), `utilization.py` (how much of it is safe), `learning.py` (all of it, once a tick).
+"""
