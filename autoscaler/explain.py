@@ -6,8 +6,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoscaler.decision_log import DecisionRecord, differences
+from autoscaler.decision_record import DecisionRecord, RecordedVote, differences
 from policies.observation import MetricsObservation, QueryValue
+from policies.wording import joined, number
 
 
 def render_record(record: DecisionRecord) -> RenderableType:
@@ -74,12 +75,17 @@ def _votes(record: DecisionRecord) -> RenderableType:
     table.add_column("vote")
     table.add_column("replicas", justify="right")
     table.add_column("why")
-    for vote in record.decision.recommendations:
-        is_binding = vote.recommender == record.decision.binding
+    for name, vote in (record.decision.votes or {}).items():
+        mark, style = ("*", "bold") if name == record.decision.binding else ("", "")
         count = "no opinion" if vote.replicas is None else f"{vote.replicas:.2f}"
-        mark, style = ("*", "bold") if is_binding else ("", "")
-        _add_row(table, mark, vote.recommender, count, vote.message, style=style)
+        _add_row(table, mark, name, count, _why(vote), style=style)
     return table
+
+
+def _why(vote: RecordedVote) -> str:
+    terms = ", ".join(f"{name} {number(value)}" for name, value in (vote.values or {}).items())
+    if_full = "" if vote.cautious_replicas is None else f"{number(vote.cautious_replicas)} if unseen replicas are full"
+    return joined((vote.message, terms, if_full, "advice only" if vote.is_advice else ""))
 
 
 def _steps(record: DecisionRecord) -> RenderableType:
@@ -87,8 +93,8 @@ def _steps(record: DecisionRecord) -> RenderableType:
     for column in ("limit", "before", "after", "reason", "why"):
         table.add_column(column, justify="right" if column in {"before", "after"} else "left")
     for step in record.decision.steps:
-        style = "" if step.before == step.after else "bold"
-        _add_row(table, step.name, str(step.before), str(step.after), step.reason.value, step.message, style=style)
+        after, style = (step.before, "") if step.after is None else (step.after, "bold")
+        _add_row(table, step.name, str(step.before), str(after), step.reason.value, step.message, style=style)
     return table
 
 

@@ -12,7 +12,8 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
-from autoscaler.decision_log import DecisionRecord, UnreadableRecord, differences, read_log, read_record
+from autoscaler.decision_log import UnreadableRecord, read_log
+from autoscaler.decision_record import DecisionRecord, differences, read_record
 from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
 from autoscaler.explain import print_record
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure

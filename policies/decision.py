@@ -65,6 +65,11 @@ class DecisionStep:
     reason: Reason
     message: str
 
+    @property
+    def is_telling(self) -> bool:
+        """Whether the limit had something to do, or to say."""
+        return self.after != self.before or self.reason not in NEUTRAL
+
 
 @dataclass(frozen=True, slots=True)
 class ScalingDecision:
@@ -92,7 +97,7 @@ def decide(decision_input: DecisionInput) -> ScalingDecision:
         limited = limit(situation, replicas)
         steps.append(DecisionStep(name, replicas, limited.replicas, limited.reason, limited.message))
         replicas = limited.replicas
-    telling = [step for step in steps if step.after != step.before or step.reason not in NEUTRAL]
+    telling = [step for step in steps if step.is_telling]
     return ScalingDecision(
         desired_replicas=replicas,
         reason=_reason(situation, telling),

@@ -1,5 +1,6 @@
 """What is remembered of a pool between two decisions? Every part is bounded by the windows of the rules that read it.
 
+Lists of times are made of named tuples, which records and statuses hold as short rows: [seconds, count].
 `decide` returns the next history. What the caller then wrote (or failed to write) is not known to it: the caller adds
 a rescale that has happened by `with_rescale`, and nothing where the write failed, so a failed patch is never an event.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from policies.constraints.behavior import ScalingBehavior, ScalingPolicy
 
@@ -15,16 +17,14 @@ from policies.constraints.behavior import ScalingBehavior, ScalingPolicy
 LONGEST_GAP_SECONDS = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class TimedRecommendation:
+class TimedRecommendation(NamedTuple):
     """A recommendation before stabilization, and when it was last made (unix seconds)."""
 
     at_seconds: float
     replicas: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleEvent:
+class ScaleEvent(NamedTuple):
     """A change of the count that we have written: positive up, negative down. Changes by others are no events."""
 
     at_seconds: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from policies.reasons import Reason
@@ -78,7 +78,7 @@ class MetricsObservation:
     prompt_tokens_per_request: float | None = None
     generation_tokens_per_request: float | None = None
     prefix_cache_hit_share: float | None = None
-    latency: PoolLatency = field(default_factory=PoolLatency)
+    latency: PoolLatency = PoolLatency()
     warnings: tuple[str, ...] = ()
     kind: Literal["observed"] = "observed"
 

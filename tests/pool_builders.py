@@ -11,7 +11,7 @@ from typing import Any
 
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
 from autoscaler.controller.pool_report import Crashed, Decided, Rejected, Unobserved
-from autoscaler.decision_log import ActuationOutcome, DecisionRecord, record_decision
+from autoscaler.decision_record import ActuationOutcome, DecisionRecord, record_decision
 from autoscaler.observers.workload import LivePod, ScaleTarget, Workload, WorkloadUnavailable
 from policies.decision import decide
 from policies.decision_input import DecisionInput

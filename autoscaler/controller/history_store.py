@@ -66,10 +66,10 @@ def _not_after(history: ScalingHistory, now_seconds: float) -> ScalingHistory:
         history,
         complete_since_seconds=min(history.complete_since_seconds, now_seconds),
         recommendations=tuple(
-            replace(each, at_seconds=min(each.at_seconds, now_seconds)) for each in history.recommendations
+            each._replace(at_seconds=min(each.at_seconds, now_seconds)) for each in history.recommendations
         ),
         scale_events=tuple(
-            replace(each, at_seconds=min(each.at_seconds, now_seconds)) for each in history.scale_events
+            each._replace(at_seconds=min(each.at_seconds, now_seconds)) for each in history.scale_events
         ),
         blind_since_seconds=_until(history.blind_since_seconds, now_seconds),
         low_coverage_since_seconds=_until(history.low_coverage_since_seconds, now_seconds),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from autoscaler.controller.events import event_of
 from autoscaler.controller.pool_report import Decided, PoolReport
-from autoscaler.decision_log import DecisionLog, DecisionRecord, record_decision
+from autoscaler.decision_log import DecisionLog
+from autoscaler.decision_record import DecisionRecord, record_decision
 
 
 class LatestRecords:

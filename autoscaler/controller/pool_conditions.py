@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
-from autoscaler.decision_log import ActuationOutcome
+from autoscaler.decision_record import ActuationOutcome
 from policies.decision import ScalingDecision
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
-from autoscaler.decision_log import ActuationOutcome
+from autoscaler.decision_record import ActuationOutcome
 from autoscaler.observers.workload import Workload, WorkloadUnavailable
 from policies.decision import ScalingDecision
 from policies.decision_input import DecisionInput

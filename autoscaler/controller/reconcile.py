@@ -22,15 +22,18 @@ from autoscaler.actuators.actuator import Actuated, ReplicaActuator
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
 from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Reporter, Unobserved
-from autoscaler.decision_log import ActuationOutcome
+from autoscaler.decision_record import ActuationOutcome
+from autoscaler.foresight.foresight import Foresight, SeenPool
 from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
+from forecasting.forecast import Forecast, ForecastUnavailable
 from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
 from policies.history import ScalingHistory, with_owner_of_zero, with_rescale
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode
 from policies.reasons import Reason
+from policies.recommenders.forecast import ForecastMode, ForecastParameters
 from policies.user_queries import user_queries
 
 logger = logging.getLogger(__name__)
@@ -50,8 +53,13 @@ class Reconciler:
         histories: HistoryStore,
         reporters: Sequence[Reporter],
         executor: ThreadPoolExecutor | None = None,
+        foresight: Foresight | None = None,
     ) -> None:
-        """With an executor the pools of a tick are reconciled side by side, so that one slow write delays no other."""
+        """With an executor the pools of a tick are reconciled side by side, so that one slow write delays no other.
+
+        Without a foresight nothing is forecast.
+        """
+        self._foresight = foresight
         self._workloads = workloads
         self._metrics = metrics
         self._actuators = actuators
@@ -64,6 +72,7 @@ class Reconciler:
     ) -> tuple[PoolReport, ...]:
         """One tick over all pools. A bug that one pool, the metrics or a reporter runs into does not stop the rest."""
         seen = self._observe([scaler for scaler in scalers if isinstance(scaler, InferenceScaler)], now_seconds)
+        seen = self._foresee([each for each in scalers if isinstance(each, InferenceScaler)], seen, now_seconds)
         reports = tuple(self._map(lambda scaler: self._reconcile(scaler, seen.get(scaler.key), now_seconds), scalers))
         self._report(reports)
         self._histories.retain(frozenset(scaler.key for scaler in scalers))
@@ -89,6 +98,16 @@ class Reconciler:
         workload = self._workloads.observe_workload(scaler, now_seconds)
         return _Seen(workload, _pool_query(scaler, workload) if isinstance(workload, Workload) else None)
 
+    def _foresee(
+        self, scalers: Sequence[InferenceScaler], seen: dict[PoolKey, _Seen | _Bug], now_seconds: float
+    ) -> dict[PoolKey, _Seen | _Bug]:
+        pools = [pool for scaler in scalers if (pool := _foreseeable(scaler, seen[scaler.key])) is not None]
+        if self._foresight is None or not pools:
+            return seen
+        forecasts = _contain("forecast", "the load of all pools", self._foresight.foresee, pools, now_seconds)
+        # A bug there is in the log, and having no forecast is normal.
+        return seen if isinstance(forecasts, _Bug) else {key: _with_forecast(s, forecasts) for key, s in seen.items()}
+
     def _reconcile(
         self, scaler: InferenceScaler | InvalidInferenceScaler, seen: _Seen | _Bug | None, now_seconds: float
     ) -> PoolReport:
@@ -99,19 +118,21 @@ class Reconciler:
             return Crashed(scaler, now_seconds, seen.problem)
         if isinstance(seen.workload, WorkloadUnavailable):
             return Unobserved(scaler, now_seconds, seen.workload)
-        report = _contain("decide", _name(scaler), self._decide, scaler, seen.workload, seen.metrics, now_seconds)
+        report = _contain("decide", _name(scaler), self._decide, scaler, seen, seen.workload, now_seconds)
         return Crashed(scaler, now_seconds, report.problem) if isinstance(report, _Bug) else report
 
     def _decide(
         self,
         scaler: InferenceScaler,
+        seen: _Seen,
         workload: Workload,
-        metrics: MetricsObservation | ObservationUnavailable,
         now_seconds: float,
     ) -> Decided:
         history = self._histories.recall(scaler, workload.replicas.spec, now_seconds)
         history = with_owner_of_zero(history, workload.replicas.spec, workload.is_count_ours)
-        decision_input = DecisionInput(now_seconds, scaler.spec.parameters, workload.replicas, metrics, history)
+        decision_input = DecisionInput(
+            now_seconds, scaler.spec.parameters, workload.replicas, seen.metrics, history, forecast=seen.forecast
+        )
         decision = decide(decision_input)
         actuation, next_history = self._actuate(scaler, workload, decision, now_seconds)
         self._histories.remember(scaler, next_history)
@@ -145,6 +166,7 @@ class _Seen:
     workload: Workload | WorkloadUnavailable
     query: PoolQuery | None
     metrics: MetricsObservation | ObservationUnavailable = _NOT_ASKED
+    forecast: Forecast | ForecastUnavailable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +183,22 @@ def _with_metrics(
         # Being blind by a bug of ours is being blind: the count is held, then the fallback rules.
         return replace(seen, metrics=ObservationUnavailable(Reason.INTERNAL_ERROR, metrics.problem))
     return replace(seen, metrics=metrics.get(seen.query.key, _NOT_ASKED))
+
+
+def _foreseeable(scaler: InferenceScaler, seen: _Seen | _Bug) -> SeenPool | None:
+    """The pool, where its policy wants a forecast and it was seen."""
+    parameters: ForecastParameters | None = scaler.spec.forecast
+    if parameters is None or parameters.mode is ForecastMode.OFF:
+        return None
+    if isinstance(seen, _Bug) or seen.query is None or not isinstance(seen.workload, Workload):
+        return None
+    return SeenPool(seen.query, parameters, seen.workload.replicas, seen.metrics)
+
+
+def _with_forecast(seen: _Seen | _Bug, forecasts: Mapping[PoolKey, Forecast | ForecastUnavailable]) -> _Seen | _Bug:
+    if isinstance(seen, _Bug) or seen.query is None:
+        return seen
+    return replace(seen, forecast=forecasts.get(seen.query.key))
 
 
 def _contain(step: str, about: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | _Bug:

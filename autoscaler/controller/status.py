@@ -18,7 +18,7 @@ from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.pool_conditions import judged_conditions
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved, says_something
 from autoscaler.controller.published_metrics import publish
-from autoscaler.decision_log import DecisionRecord
+from autoscaler.decision_record import DecisionRecord
 from policies.history import ScalingHistory
 from policies.parameters import Mode
 from policies.reasons import Reason

@@ -76,4 +76,5 @@ def judge(memory: PodMemory, interval: ScrapeInterval, now_seconds: float) -> Go
         return Unknown(f"the newest sample is {age:.0f} s old")
     patience = MISSED_INTERVALS * interval.seconds
     waited = now_seconds - memory.came_at_seconds if memory.has_advanced else age
-    return Good(age, is_held=waited > patience)
+    # Samples have times in milliseconds; what a subtraction adds to them is noise.
+    return Good(round(age, 3), is_held=waited > patience)

@@ -14,7 +14,8 @@ import pytest
 from rich.console import Console
 
 from autoscaler.controller.latest_records import LatestRecords
-from autoscaler.decision_log import DecisionRecord, NoDecisionLog
+from autoscaler.decision_log import NoDecisionLog
+from autoscaler.decision_record import DecisionRecord
 from autoscaler.explain import print_record
 from autoscaler.explain_command import explain_log, explain_target
 from autoscaler.http_server import HttpServer, create_app
@@ -138,14 +139,14 @@ def a_line(*, name: str = "llama", is_tampered: bool = False) -> str:
             [a_line(), a_line()[:200] + "\n", a_line()],
             None,
             1,
-            ":2: no decision record: Invalid JSON: EOF",
+            ":2: no decision record: Invalid JSON",
             id="a line that was cut short in the middle is not forgiven",
         ),
         pytest.param(
             [a_line(), '{"schemaVersion": 7}\n'],
             None,
             1,
-            ":2: no decision record: schemaVersion 7 is newer than this program's 1",
+            ":2: no decision record: schemaVersion 7 is newer than this program's 2",
             id="a record of a newer program",
         ),
         pytest.param([], None, 1, "no decision record in ", id="an empty log"),

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from autoscaler.controller.latest_records import LatestRecords
-from autoscaler.decision_log import DecisionRecord, NoDecisionLog, read_record
+from autoscaler.decision_log import NoDecisionLog
+from autoscaler.decision_record import DecisionRecord, read_record
 from autoscaler.http_server import HttpServer, create_app
 from autoscaler.telemetry import Telemetry
 from tests.pool_builders import a_decision_report, an_unobserved_report

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler.decision_log import DecisionRecord, read_log
+from autoscaler.decision_log import read_log
+from autoscaler.decision_record import DecisionRecord
 from tests.cluster.harness.controller_process import ControllerProcess
 from tests.fakes.api_server import FakeApiServer, Request, Resource
 from tests.pool_builders import a_scaler_document

@@ -12,7 +12,7 @@ from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceSca
 from autoscaler.api.status import InferenceScalerStatus
 from autoscaler.controller.events import PoolEvent
 from autoscaler.controller.pool_report import PoolReport
-from autoscaler.decision_log import DecisionRecord
+from autoscaler.decision_record import DecisionRecord
 from autoscaler.observers.metrics import PoolKey, PoolQuery
 from autoscaler.observers.workload import ScaleTarget, Workload, WorkloadUnavailable
 from policies.observation import MetricsObservation, ObservationUnavailable

@@ -12,7 +12,8 @@ from autoscaler.api.status import MAXIMUM_MESSAGE_CHARACTERS, InferenceScalerSta
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.pool_report import Decided, PoolReport
 from autoscaler.controller.status import REFRESH_SECONDS, WINDOW_SAVE_SECONDS, StatusReporter
-from autoscaler.decision_log import DecisionRecord, NoDecisionLog, read_record
+from autoscaler.decision_log import NoDecisionLog
+from autoscaler.decision_record import DecisionRecord, differences, read_record
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
 from tests.builders import NOW, a_blackout, a_history
@@ -273,4 +274,5 @@ def test_the_explanation_of_a_status_can_be_decided_again() -> None:
     status.report(report)
     record = read_record(status.newest.last_record or "")
     assert isinstance(record, DecisionRecord)
-    assert record.decision == report.decision
+    assert record.decision.desired_replicas == report.decision.desired_replicas == 8
+    assert differences(record) == ()

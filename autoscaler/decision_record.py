@@ -1,0 +1,226 @@
+"""What is written down of one decision? Its whole input, what came of it, and enough of the result to check it by.
+
+`DECISION_RECORD.md` describes the format. Short by form, not by loss: what has its default is left out, and so is what
+follows from the rest (a vote's demand and share are among its values; what is remembered is the next record's history).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
+from policies.decision import DecisionStep, ScalingDecision, decide
+from policies.decision_input import DecisionInput
+from policies.history import ScalingHistory
+from policies.reasons import Reason
+from policies.recommendation import ScalingRecommendation
+
+# Grows when a field or a default changes its meaning or goes away, not when a field is added.
+SCHEMA_VERSION = 2
+
+JsonObject = dict[str, Any]  # a document whose members are read by their names
+# What all signals of one scrape share is written at the first one alone, and at those where it is otherwise.
+ALIKE_IN_ALL_SIGNALS = ("freshReplicas", "oldestAgeSeconds")
+_HISTORY: TypeAdapter[ScalingHistory] = TypeAdapter(ScalingHistory)
+
+
+@dataclass(frozen=True, slots=True)
+class ActuationOutcome:
+    """What came of the decision: written, not written and why, or nothing to write."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedVote:
+    """One vote: the replicas it asks for and the terms of its formula, or why it has no opinion.
+
+    `cautious_replicas` is what it asks for if unseen replicas are full, None where that is the same. A vote that is
+    advice has had no effect. Numbers have nine significant digits here: the input has all of them.
+    """
+
+    reason: Reason
+    replicas: float | None = None
+    cautious_replicas: float | None = None
+    values: Mapping[str, float] | None = None
+    message: str = ""  # only of a vote without an opinion: the values of the others say the same
+    is_advice: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """One limit: the count before and after it (None: as before), why, and a sentence where it had something to say."""
+
+    name: str
+    before: int
+    after: int | None = None
+    reason: Reason = Reason.NOT_LIMITED
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDecision:
+    """The result: who asked for what (votes by name), and the limits in their order.
+
+    `remembered` is a digest of what the next decision remembers, which the next record holds whole.
+    """
+
+    desired_replicas: int
+    reason: Reason
+    message: str
+    remembered: str
+    binding: str | None = None
+    votes: Mapping[str, RecordedVote] | None = None
+    steps: tuple[RecordedStep, ...] = ()
+
+
+class DecisionRecord(BaseModel):
+    """One decision with its whole input and what came of it."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        ser_json_inf_nan="strings",  # so that a number that should never be there is seen
+    )
+
+    schema_version: int
+    time: str
+    namespace: str
+    name: str
+    input: DecisionInput
+    decision: RecordedDecision
+    actuation: ActuationOutcome
+
+    def to_json_line(self) -> str:
+        """The record as one line of JSON, without the line's end."""
+        return orjson.dumps(self.document()).decode()
+
+    def document(self) -> JsonObject:
+        """The record as it stands in the line: there a path can be named, and NaN equals itself."""
+        # By way of JSON, where alone a number that is not finite becomes a string.
+        document: JsonObject = orjson.loads(self.model_dump_json(by_alias=True, exclude_defaults=True))
+        signals = list(document["input"]["metrics"].get("signals", {}).values())
+        for signal in signals:
+            signal.setdefault("oldestAgeSeconds", 0.0)
+        for signal in signals[1:]:
+            for name in ALIKE_IN_ALL_SIGNALS:
+                if signal[name] == signals[0][name]:
+                    del signal[name]
+        return document
+
+
+class _Version(BaseModel):
+    """Read first: what else a newer record holds may be unknown here."""
+
+    schema_version: int = Field(alias="schemaVersion", ge=1)
+
+
+def record_decision(
+    namespace: str, name: str, decision_input: DecisionInput, decision: ScalingDecision, actuation: ActuationOutcome
+) -> DecisionRecord:
+    """The record of one decision; its time is the input's."""
+    moment = datetime.fromtimestamp(decision_input.now_seconds, UTC)
+    return DecisionRecord(
+        schema_version=SCHEMA_VERSION,
+        time=moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        namespace=namespace,
+        name=name,
+        input=decision_input,
+        decision=_recorded(decision),
+        actuation=actuation,
+    )
+
+
+def _recorded(decision: ScalingDecision) -> RecordedDecision:
+    remembered = _HISTORY.dump_json(decision.next_history, exclude_defaults=True)
+    return RecordedDecision(
+        desired_replicas=decision.desired_replicas,
+        reason=decision.reason,
+        message=decision.message,
+        remembered=hashlib.sha256(remembered).hexdigest()[:8],
+        binding=decision.binding,
+        votes={vote.recommender: _recorded_vote(vote) for vote in decision.recommendations} or None,
+        steps=tuple(_recorded_step(step) for step in decision.steps),
+    )
+
+
+def _recorded_vote(vote: ScalingRecommendation) -> RecordedVote:
+    if vote.replicas is None:
+        return RecordedVote(vote.reason, message=vote.message, is_advice=vote.is_advice)
+    return RecordedVote(
+        reason=vote.reason,
+        replicas=_legible(vote.replicas),
+        cautious_replicas=(
+            None
+            if vote.cautious_replicas is None or vote.cautious_replicas == vote.replicas
+            else _legible(vote.cautious_replicas)
+        ),
+        values={name: _legible(value) for name, value in vote.values.items()},
+        is_advice=vote.is_advice,
+    )
+
+
+def _legible(value: float) -> float:
+    return float(f"{value:.9g}")
+
+
+def _recorded_step(step: DecisionStep) -> RecordedStep:
+    after = None if step.after == step.before else step.after
+    return RecordedStep(step.name, step.before, after, step.reason, step.message if step.is_telling else "")
+
+
+def read_record(line: str) -> DecisionRecord | str:
+    """A record from one line of JSON, or a sentence that says what is wrong with the line."""
+    try:
+        version = _Version.model_validate_json(line).schema_version
+        if version != SCHEMA_VERSION:
+            age = "newer" if version > SCHEMA_VERSION else "older"
+            return f"schemaVersion {version} is {age} than this program's {SCHEMA_VERSION}"
+        return DecisionRecord.model_validate_json(orjson.dumps(_with_whole_signals(orjson.loads(line))))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return f"{place}: {first['msg']}" if place else first["msg"]
+
+
+def _with_whole_signals(document: JsonObject) -> JsonObject:
+    """The document with what its signals have in common put back into each; changed in place."""
+    match document:
+        case {"input": {"metrics": {"signals": {**signals}}}}:
+            known = [each for each in signals.values() if isinstance(each, dict)]
+            for signal in known[1:]:
+                for name in ALIKE_IN_ALL_SIGNALS:
+                    if name in known[0]:
+                        signal.setdefault(name, known[0][name])
+        case _:
+            pass  # no such record, or nothing was seen: the types say
+    return document
+
+
+def differences(record: DecisionRecord) -> tuple[str, ...]:
+    """Decides the record's input again; one sentence for each part of the decision that comes out otherwise."""
+    again = record.model_copy(update={"decision": _recorded(decide(record.input))})
+    return tuple(_differences("decision", record.document()["decision"], again.document()["decision"]))
+
+
+def _differences(path: str, recorded: Any, again: Any) -> Iterator[str]:
+    if isinstance(recorded, dict) and isinstance(again, dict):
+        for name in recorded | again:
+            yield from _differences(f"{path}.{name}", recorded.get(name), again.get(name))
+    elif isinstance(recorded, list) and isinstance(again, list) and len(recorded) == len(again):
+        for index, (before, after) in enumerate(zip(recorded, again, strict=True)):
+            yield from _differences(f"{path}[{index}]", before, after)
+    elif recorded != again:
+        yield f"{path}: recorded {json.dumps(recorded)}, decided again {json.dumps(again)}"
