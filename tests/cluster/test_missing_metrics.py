@@ -168,7 +168,7 @@ def test_a_lost_prometheus_is_a_hold_then_the_fallback_then_normal_again(
     # 16 waiting ask for 4: back by the ordinary rules of scale-down, once three good readings have come.
     fleet.wait_replicas(4, timeout_seconds=120)
     reasons = [
-        step["reason"]
+        step.get("reason")
         for record in controller.records()
         for step in record["decision"]["steps"]
         if _is_of(record, fleet)
