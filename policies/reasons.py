@@ -60,6 +60,10 @@ class Reason(StrEnum):
     FAILED_GET_SCALE = "FailedGetScale"
     SCALING_DISABLED = "ScalingDisabled"  # the target stands at zero and nothing says that we put it there
 
+    # Supply.
+    STARTS_IN_TIME = "StartsInTime"
+    STARTS_SLOWLY = "StartsSlowly"  # replicas take longer to start than the policy says
+
     # Actuation.
     SUCCEEDED_RESCALE = "SucceededRescale"
     DRY_RUN = "DryRun"

@@ -100,7 +100,9 @@ def a_decision_report(
     scaler = scaler or a_scaler()
     seen = a_workload(replicas, **workload)
     metrics = metrics or some_waiting(waiting, ready=seen.replicas.ready)
-    decision_input = DecisionInput(now_seconds, scaler.spec.parameters, seen.replicas, metrics, history or a_history())
+    decision_input = DecisionInput(
+        now_seconds, scaler.spec.parameters, seen.replicas, metrics, history or a_history(), seen.cold_start
+    )
     decision = decide(decision_input)
     current, desired = seen.replicas.spec, decision.desired_replicas
     outcome = outcome or (Reason.READY_FOR_NEW_SCALE if current == desired else Reason.SUCCEEDED_RESCALE)

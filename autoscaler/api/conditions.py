@@ -28,6 +28,7 @@ class ConditionType(StrEnum):
     ABLE_TO_SCALE = "AbleToScale"
     SCALING_ACTIVE = "ScalingActive"
     SCALING_LIMITED = "ScalingLimited"
+    COLD_STARTS_IN_TIME = "ColdStartsInTime"
     # Of an AcceleratorPool.
     NODES_FOUND = "NodesFound"
     SCALERS_COUNTED = "ScalersCounted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
+from autoscaler.controller.supply_conditions import judge_supply
 from autoscaler.decision_record import ActuationOutcome
 from policies.decision import ScalingDecision
 from policies.observation import MetricsObservation, ObservationUnavailable
@@ -73,6 +74,8 @@ def _judge_decided(report: Decided, conditions: _Conditions) -> None:
     conditions.set(ConditionType.ABLE_TO_SCALE, *_ability(report.scaler.spec.mode, outcome))
     conditions.set(ConditionType.SCALING_ACTIVE, *_activity(report.decision))
     conditions.set(ConditionType.SCALING_LIMITED, *_limit(report.decision))
+    for kind, judgement in judge_supply(report.decision_input):
+        conditions.set(kind, *judgement)
 
 
 def _metrics(metrics: MetricsObservation | ObservationUnavailable) -> Judgement:

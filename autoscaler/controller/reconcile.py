@@ -131,7 +131,13 @@ class Reconciler:
         history = self._histories.recall(scaler, workload.replicas.spec, now_seconds)
         history = with_owner_of_zero(history, workload.replicas.spec, workload.is_count_ours)
         decision_input = DecisionInput(
-            now_seconds, scaler.spec.parameters, workload.replicas, seen.metrics, history, forecast=seen.forecast
+            now_seconds=now_seconds,
+            parameters=scaler.spec.parameters,
+            replicas=workload.replicas,
+            metrics=seen.metrics,
+            history=history,
+            learned_cold_start=workload.cold_start,
+            forecast=seen.forecast,
         )
         decision = decide(decision_input)
         actuation, next_history = self._actuate(scaler, workload, decision, now_seconds)

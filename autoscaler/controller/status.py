@@ -15,6 +15,7 @@ from autoscaler.api.status import (
     save_history,
 )
 from autoscaler.controller.latest_records import LatestRecords
+from autoscaler.controller.learned_status import learned_status
 from autoscaler.controller.pool_conditions import judged_conditions
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved, says_something
 from autoscaler.controller.published_metrics import publish
@@ -137,6 +138,7 @@ def _counts(report: Decided) -> dict[str, object]:
         "starting_replicas": replicas.starting,
         "desired_replicas": desired,
         "accelerators_desired": None if accelerators is None else desired * accelerators,
+        "learned": learned_status(report.workload),
     }
     if report.actuation.reason is Reason.SUCCEEDED_RESCALE:
         counts["last_scale_time"] = rfc3339(report.now_seconds)

@@ -35,6 +35,9 @@ class WatchedPod:
     ready_changed_at_seconds: float | None  # last change of the Ready condition; None: the kubelet has not set it
     unschedulable_since_seconds: float | None
     is_terminating: bool
+    scheduled_at_seconds: float | None = None  # when it got its node
+    started_at_seconds: float | None = None  # when the last of its containers was started; None: not all run
+    has_restarted: bool = False  # a container runs that is not its first
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ def reduce_pod(document: Document) -> WatchedPod | None:
         return None
     conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
     ready, scheduled = conditions.get("Ready") or {}, conditions.get("PodScheduled") or {}
+    scheduling_changed_at_seconds = unix_seconds(scheduled.get("lastTransitionTime"))
+    containers = status.get("containerStatuses") or ()
     return WatchedPod(
         namespace=sys.intern(metadata.get("namespace") or ""),
         name=metadata["name"],
@@ -74,11 +79,23 @@ def reduce_pod(document: Document) -> WatchedPod | None:
         created_at_seconds=unix_seconds(metadata.get("creationTimestamp")) or 0.0,
         is_ready=ready.get("status") == "True",
         ready_changed_at_seconds=unix_seconds(ready.get("lastTransitionTime")),
-        unschedulable_since_seconds=(
-            unix_seconds(scheduled.get("lastTransitionTime")) if scheduled.get("status") == "False" else None
-        ),
+        unschedulable_since_seconds=scheduling_changed_at_seconds if scheduled.get("status") == "False" else None,
         is_terminating=metadata.get("deletionTimestamp") is not None,
+        scheduled_at_seconds=scheduling_changed_at_seconds if scheduled.get("status") == "True" else None,
+        started_at_seconds=_started_at_seconds(containers),
+        has_restarted=any(container.get("restartCount") for container in containers),
     )
+
+
+def _started_at_seconds(containers: Iterable[Document]) -> float | None:
+    moments = []
+    for container in containers:
+        running = (container.get("state") or {}).get("running") or {}
+        started_at_seconds = unix_seconds(running.get("startedAt"))
+        if started_at_seconds is None:
+            return None
+        moments.append(started_at_seconds)
+    return max(moments, default=None)
 
 
 def pod_index_keys(pod: WatchedPod) -> Iterable[Hashable]:

@@ -15,12 +15,14 @@ from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
 from autoscaler.kubernetes_gateway.watched_objects import WatchedPod
 from autoscaler.kubernetes_gateway.watched_target import GROUP_INDEX_LABEL, GROUP_LABEL, TargetScale, WatchedTarget
+from autoscaler.observers.cold_starts import ColdStarts
 from autoscaler.observers.foreign_writer import CountHistory, is_ours, judge_count
 from autoscaler.observers.replica_counting import (
     SeenReplica,
     count_replicas,
-    group_pods,
     live_replicas,
+    pods_by_replica,
+    seen_replicas,
 )
 from autoscaler.observers.scaler_claims import ScalerClaims, target_name
 from autoscaler.observers.workload import CompetingWriter, LivePod, ScaleTarget, Workload, WorkloadUnavailable
@@ -74,6 +76,7 @@ class KubernetesWorkloadObserver:
         self._claims_at_seconds = float("nan")
         self._claims = ScalerClaims(())
         self._memories: dict[tuple[str, str], _Memory] = {}
+        self._cold_starts = ColdStarts()
         self._pairs: dict[str, tuple[WatchedTarget, TargetScale]] = {}
 
     def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
@@ -86,7 +89,10 @@ class KubernetesWorkloadObserver:
         if isinstance(ages, WorkloadUnavailable):
             return ages
         pods = self._pods(scaler.namespace, seen.scale.selector)
-        replicas = group_pods(pods, _replica_of, seen.scale.pods_per_replica)
+        groups = pods_by_replica(pods, _replica_of)
+        learned = self._cold_starts.learn(scaler, groups, seen.scale.pods_per_replica)
+        cold_start = learned.cold_start or learn_cold_start((), scaler.spec.cold_start.prior_seconds)
+        replicas = seen_replicas(groups, seen.scale.pods_per_replica)
         memory, competitors = self._look_at_count(scaler, seen, replicas, now_seconds)
         self._memories[scaler.key] = memory
         return Workload(
@@ -95,7 +101,7 @@ class KubernetesWorkloadObserver:
                 replicas,
                 seen.scale.spec_replicas,
                 seen.scale.status_replicas,
-                learn_cold_start((), scaler.spec.cold_start.prior_seconds).start_limit_seconds,
+                cold_start.start_limit_seconds,
                 memory.missing_since_seconds,
                 now_seconds,
             ),
@@ -108,6 +114,8 @@ class KubernetesWorkloadObserver:
                 seen.target, seen.scale.spec_replicas, self._field_manager, self._written_count(seen.place)
             ),
             accelerators_per_replica=scaler.spec.accelerators_per_replica or seen.target.accelerators_per_replica,
+            cold_start=learned.cold_start,
+            starts=learned.starts,
         )
 
     def _refresh_claims(self, now_seconds: float) -> None:
@@ -119,6 +127,7 @@ class KubernetesWorkloadObserver:
         self._claims = ScalerClaims(scalers)
         keys = {scaler.key for scaler in scalers}
         self._memories = {key: memory for key, memory in self._memories.items() if key in keys}
+        self._cold_starts.retain(keys)
 
     def _find_target(self, scaler: InferenceScaler) -> _SeenTarget | WorkloadUnavailable:
         reference = scaler.spec.scale_target_ref

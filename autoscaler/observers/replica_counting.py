@@ -9,7 +9,7 @@ is the pool's own load, which all of its pods together carry only once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autoscaler.kubernetes_gateway.watched_objects import WatchedPod
@@ -32,17 +32,22 @@ class SeenReplica:
     unschedulable_since_seconds: float | None
 
 
-def group_pods(
-    pods: Iterable[WatchedPod], replica_of: Callable[[WatchedPod], str], pods_per_replica: int
-) -> tuple[SeenReplica, ...]:
+def pods_by_replica(
+    pods: Iterable[WatchedPod], replica_of: Callable[[WatchedPod], str]
+) -> Mapping[str, Sequence[WatchedPod]]:
+    """The pods of each replica, by the replica's name."""
+    groups: dict[str, list[WatchedPod]] = defaultdict(list)
+    for pod in pods:
+        groups[replica_of(pod)].append(pod)
+    return groups
+
+
+def seen_replicas(groups: Mapping[str, Sequence[WatchedPod]], pods_per_replica: int) -> tuple[SeenReplica, ...]:
     """The replicas that the pods make up.
 
     A replica of several pods is ready when that many of its pods are, and terminating when nothing of it is left but
     terminating pods (a group that is being restarted has both old and new ones, and is starting).
     """
-    groups: dict[str, list[WatchedPod]] = defaultdict(list)
-    for pod in pods:
-        groups[replica_of(pod)].append(pod)
     return tuple(_replica(members, pods_per_replica) for members in groups.values())
 
 

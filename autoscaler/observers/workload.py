@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autoscaler.api.inference_scaler import InferenceScaler
+from policies.cold_start import ColdStart, ObservedStart
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
 
@@ -53,6 +54,8 @@ class Workload:
     cache_age_seconds: float = 0.0
     is_count_ours: bool | None = None  # whether the count that stands is one we have written; None: nobody says
     accelerators_per_replica: int | None = None  # by the spec, else by the pod template; None: nobody says
+    cold_start: ColdStart | None = None  # as its own starts have taught; None: none has been seen
+    starts: tuple[ObservedStart, ...] = ()  # the last of them, oldest first
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import pytest
 from autoscaler.api.conditions import MAXIMUM_MESSAGE_CHARACTERS, Condition, ConditionStatus, ConditionType
 from autoscaler.controller.pool_conditions import judged_conditions
 from autoscaler.controller.pool_report import PoolReport
+from policies.cold_start import ColdStart
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
 from tests.builders import NOW, a_blackout, a_history, an_observation
@@ -246,3 +247,26 @@ def test_a_message_without_end_is_cut() -> None:
 def test_replicas_that_are_not_seen_yet_are_no_gap() -> None:
     starting = a_decision_report(replicas=ReplicaCounts(2, 2, 0, 2), metrics=an_observation(ready=0))
     assert judged(starting)[METRICS].status is ConditionStatus.TRUE
+
+
+@pytest.mark.parametrize(
+    ("cold_start", "expected"),
+    [
+        pytest.param(None, None, id="no start was seen: nothing is said"),
+        pytest.param(
+            ColdStart(50.0, 55.0, 60.0, None, 5.0, 45.0, starts=20),
+            "True StartsInTime 19 of 20 starts take up to 60 s (image 5 s, load 45 s, 20 seen)",
+            id="as the policy says",
+        ),
+        pytest.param(
+            ColdStart(50.0, 60.0, 420.0, 90.0, 5.0, 45.0, starts=3),
+            "False StartsSlowly 19 of 20 starts take up to 7 min (node 90 s, image 5 s, load 45 s, 3 seen); "
+            "coldStart.priorSeconds says 60 s",
+            id="slower than the policy says",
+        ),
+    ],
+)
+def test_how_long_starts_take_is_said(cold_start: ColdStart | None, expected: str | None) -> None:
+    condition = judged(a_decision_report(cold_start=cold_start)).get(ConditionType.COLD_STARTS_IN_TIME)
+    said = None if condition is None else f"{condition.status.value} {condition.reason} {condition.message}"
+    assert said == expected

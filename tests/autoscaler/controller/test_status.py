@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.api.learned import LearnedColdStart
 from autoscaler.api.status import MAXIMUM_MESSAGE_CHARACTERS, InferenceScalerStatus, restore_history, status_document
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.pool_report import Decided, PoolReport
 from autoscaler.controller.status import REFRESH_SECONDS, WINDOW_SAVE_SECONDS, StatusReporter
 from autoscaler.decision_log import NoDecisionLog
 from autoscaler.decision_record import DecisionRecord, differences, read_record
+from policies.cold_start import ObservedStart, learn_cold_start
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
 from tests.builders import NOW, a_blackout, a_history
@@ -276,3 +278,23 @@ def test_the_explanation_of_a_status_can_be_decided_again() -> None:
     assert isinstance(record, DecisionRecord)
     assert record.decision.desired_replicas == report.decision.desired_replicas == 8
     assert differences(record) == ()
+
+
+def test_the_cold_start_that_was_learned_is_shown_and_saved() -> None:
+    starts = (ObservedStart(90.0, 20.0, 60.0), ObservedStart(0.0, 2.0, 58.0))
+    status = Status()
+    status.report(a_decision_report(cold_start=learn_cold_start(starts, 300.0), starts=starts))
+    learned = status.newest.learned
+    assert learned is not None
+    assert learned.cold_start == LearnedColdStart(
+        starts=2,
+        l50_seconds=170,
+        l90_seconds=300,
+        l95_seconds=300,
+        node_seconds=0,
+        image_seconds=2,
+        load_seconds=58,
+        recent="90+20+60 0+2+58",
+    )
+    status.report(a_decision_report(scaler=a_scaler(generation=2)))
+    assert status.newest.learned is None

@@ -73,6 +73,40 @@ def test_ten_thousand_pods_fit_into_thirty_megabytes() -> None:
     assert kept < 30e6, f"{kept / 1e6:.1f} MB"
 
 
+def _running(started_at: str, restarts: int = 0) -> dict[str, Any]:
+    return {"restartCount": restarts, "state": {"running": {"startedAt": started_at}}}
+
+
+@pytest.mark.parametrize(
+    ("containers", "started_at", "has_restarted"),
+    [
+        pytest.param([], None, False, id="no container yet"),
+        pytest.param(
+            [_running("2026-11-30T00:01:00Z"), _running("2026-11-30T00:02:00Z")],
+            1_795_996_920.0,
+            False,
+            id="the last of two counts",
+        ),
+        pytest.param(
+            [_running("2026-11-30T00:01:00Z"), {"state": {"waiting": {"reason": "ImagePullBackOff"}}}],
+            None,
+            False,
+            id="one has no image yet",
+        ),
+        pytest.param([_running("2026-11-30T00:01:00Z", 1)], 1_795_996_860.0, True, id="one runs for the second time"),
+    ],
+)
+def test_when_the_containers_of_a_pod_were_started(
+    containers: list[dict[str, Any]], started_at: float | None, has_restarted: bool
+) -> None:
+    document = json.loads(_whole_pod(1))
+    document["status"]["containerStatuses"] = containers
+    pod = reduce_pod(document)
+    assert pod is not None
+    assert (pod.started_at_seconds, pod.has_restarted) == (started_at, has_restarted)
+    assert pod.scheduled_at_seconds == 1_795_996_801.0
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

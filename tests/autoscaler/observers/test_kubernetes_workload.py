@@ -15,6 +15,7 @@ from autoscaler.kubernetes_gateway.connection import connect
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.observers.kubernetes_workload import KubernetesWorkloadObserver
 from autoscaler.observers.workload import CompetingWriter, LivePod, Workload, WorkloadUnavailable
+from policies.cold_start import ObservedStart
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
 from tests.fakes.api_server import Answer, FakeApiServer, Request, Resource
@@ -205,6 +206,24 @@ def test_replicas_by_what_they_can_do(
     for pod in pods:
         server.put("pods", pod)
     assert start().workload(_scaler()).replicas == expected
+
+
+def test_a_start_is_learned_from_and_a_slow_pool_gets_more_time(server: FakeApiServer, start: StartFleet) -> None:
+    server.put("deployments", _deployment(replicas=2))
+    server.put("pods", _pod("llama-a", ready=False, since="2026-11-29T23:30:00Z"))
+    fleet, scaler = start(), _scaler()
+    assert fleet.workload(scaler, lambda seen: len(seen.pods) == 1).cold_start is None
+    # Ready after 20 minutes, so another that has been starting for 14 minutes is in time.
+    server.put("pods", _pod("llama-a", metadata={"creationTimestamp": "2026-11-29T23:30:00Z"}, since=_AT_23_50))
+    server.put("pods", _pod("llama-b", ready=False, since="2026-11-30T00:39:20Z"))
+    seen = fleet.workload(scaler, lambda seen: seen.cold_start is not None and len(seen.pods) == 2)
+    assert seen.starts == (ObservedStart(None, None, 1200.0),)
+    assert seen.cold_start is not None
+    assert seen.cold_start.l95_seconds == 1200.0
+    assert seen.replicas == ReplicaCounts(2, 2, ready=1, starting=1)
+
+
+_AT_23_50 = "2026-11-29T23:50:00Z"
 
 
 def test_terminating_pods_are_not_among_the_pods(server: FakeApiServer, start: StartFleet) -> None:

@@ -6,8 +6,9 @@ from autoscaler.kubernetes_gateway.watched_objects import WatchedPod
 from autoscaler.observers.replica_counting import (
     SeenReplica,
     count_replicas,
-    group_pods,
     live_replicas,
+    pods_by_replica,
+    seen_replicas,
 )
 from policies.observation import ReplicaCounts
 
@@ -119,11 +120,11 @@ def _group_of(pod: WatchedPod) -> str:
     ],
 )
 def test_pods_make_up_a_replica(pods: list[WatchedPod], expected: SeenReplica) -> None:
-    assert group_pods(pods, _group_of, 2) == (expected,)
+    assert seen_replicas(pods_by_replica(pods, _group_of), 2) == (expected,)
 
 
 def test_a_pod_that_lost_its_readiness_starts_anew() -> None:
-    (replica,) = group_pods([_pod("a", created=0.0, ready=False, changed=9000.0)], lambda pod: pod.name, 1)
+    (replica,) = seen_replicas({"a": [_pod("a", created=0.0, ready=False, changed=9000.0)]}, 1)
     assert replica.starting_since_seconds == 9000.0
 
 
