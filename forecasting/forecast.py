@@ -15,6 +15,7 @@ from forecasting.arrays import FloatArray
 class UnavailableReason(StrEnum):
     """Why a pool has no forecast that may act."""
 
+    READING_HISTORY = "ReadingHistory"
     NO_DATA = "NoData"
     TOO_LITTLE_HISTORY = "TooLittleHistory"
     NOT_BETTER_THAN_LAST_VALUE = "NotBetterThanLastValue"
@@ -51,7 +52,8 @@ class Forecast:
 
     Step k (from 1) is the mean load of the k-th bin after it. `point` has one value per step, `quantiles` one row per
     step and one column per level, `window_quantiles` likewise for the *maximum* of the bins 1..k, `skills` one entry
-    per step. All are finite, >= 0 and in the unit of the series; quantiles ascend within a row.
+    per step. All are finite, >= 0 and in the unit of the series; quantiles ascend within a row. `latest` is the load of
+    the bin that closed, None where it is missing. Loads have six digits.
     """
 
     origin_seconds: float
@@ -60,6 +62,7 @@ class Forecast:
     point: tuple[float, ...]
     quantiles: tuple[tuple[float, ...], ...]
     window_quantiles: tuple[tuple[float, ...], ...]
+    latest: float | None
     is_outage_hold: bool
     skills: tuple[StepSkill, ...]
     kind: Literal["forecast"] = "forecast"

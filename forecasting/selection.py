@@ -7,6 +7,7 @@ opens when the model's loss is below 0.95 of the last value's, and shuts above 1
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
@@ -91,10 +92,12 @@ class GatedFleet:
         self.gate = Gate(pools, parameters)
         self._baseline = LastValue(pools, parameters, BASELINE_RING_DAYS, evaluation_bins=parameters.hour_bins)
         self._said: FleetPrediction | None = None
+        self._loads = np.full(pools, np.nan)
 
     def advance(self, loads: FloatArray) -> FleetPrediction:
         """Takes the loads (pools,) of the bin that has just closed, NaN for missing; forecasts the bins after it."""
         loads = np.where(np.isfinite(loads) & (loads >= 0), loads, np.nan)
+        self._loads = loads
         self._said = self.model.advance(loads)
         self.gate.score(loads, self._said, self._baseline.advance(loads))
         return self._said
@@ -130,10 +133,16 @@ class GatedFleet:
             point=_values(said.point[pool]),
             quantiles=tuple(map(_values, said.quantiles[pool])),
             window_quantiles=tuple(map(_values, said.window_quantiles[pool])),
+            latest=self._latest(pool),
             is_outage_hold=bool(self.model.history.in_outage[pool]),
             skills=self.gate.skills(pool),
         )
 
+    def _latest(self, pool: int) -> float | None:
+        latest = float(self._loads[pool])
+        return float(f"{latest:.6g}") if isfinite(latest) else None
+
 
 def _values(row: FloatArray) -> tuple[float, ...]:
-    return tuple(row.tolist())
+    """Six digits are more than anybody knows of the future, and records are shorter by half."""
+    return tuple(float(f"{value:.6g}") for value in row.tolist())

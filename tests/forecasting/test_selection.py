@@ -80,6 +80,7 @@ FORECAST = Forecast(
     point=(1.0, 2.0),
     quantiles=((1.0, 2.0), (2.0, 4.0)),
     window_quantiles=((1.0, 2.0), (3.0, 5.0)),
+    latest=1.0,
     is_outage_hold=False,
     skills=(StepSkill(True, 0.8, 300, 288), StepSkill(False, 1.1, 300, 288)),
 )

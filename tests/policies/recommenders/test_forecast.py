@@ -33,7 +33,7 @@ def a_forecast(
 ) -> Forecast:
     """Medians of the largest load of the first 1..4 bins of 5 min; the 0.9 quantile is twice as much, 0.95 thrice."""
     window = tuple((each, 2 * each, 3 * each) for each in largest)
-    return Forecast(NOW - age_seconds, 300, (0.5, 0.9, 0.95), largest, window, window, False, skills)
+    return Forecast(NOW - age_seconds, 300, (0.5, 0.9, 0.95), largest, window, window, largest[0], False, skills)
 
 
 RISING = a_forecast(20_000, 30_000, 40_000, 50_000)
