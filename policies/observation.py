@@ -48,11 +48,13 @@ class QueryUnknown:
 
 @dataclass(frozen=True, slots=True)
 class PoolLatency:
-    """Latency of a pool over the last minutes, for the record and the user; None where not known.
+    """Latency of a pool over the last two minutes; None where not known.
 
     `is_censored` is True when a quantile lies beyond the last finite bucket: the true value is at least what is given.
     `inter_token_latency_evenness_floor` is the ratio p99 / p50 that perfectly even gaps would show with the engine's
-    buckets; only a larger ratio says anything.
+    buckets; only a larger ratio says anything. `mean_time_per_output_token_seconds` is over requests, where the engine
+    counts no requests over tokens. `outside_objectives_share` is the larger of two shares of requests: of those whose
+    first token, and of those whose mean gap, is outside the policy's objective.
     """
 
     time_to_first_token_p99_seconds: float | None = None
@@ -60,6 +62,9 @@ class PoolLatency:
     inter_token_latency_p99_seconds: float | None = None
     inter_token_latency_evenness_floor: float | None = None
     is_censored: bool = False
+    mean_time_per_output_token_seconds: float | None = None
+    outside_objectives_share: float | None = None
+    measured_at_seconds: float | None = None  # when the newest of these came in
 
 
 @dataclass(frozen=True, slots=True)

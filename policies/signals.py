@@ -22,7 +22,8 @@ class Signal(StrEnum):
     REQUESTS_ARRIVED = "requestsArrived"  # derived, per second: finished + growth of running and waiting in a minute
     REQUESTS_ARRIVED_RECENTLY = "requestsArrivedRecently"  # the same over half a minute
     TIME_TO_FIRST_TOKEN = "timeToFirstTokenSeconds"
-    INTER_TOKEN_LATENCY = "interTokenLatencySeconds"
+    INTER_TOKEN_LATENCY = "interTokenLatencySeconds"  # of every gap between two tokens
+    TIME_PER_OUTPUT_TOKEN = "timePerOutputTokenSeconds"  # the mean gap of one request
     PROMPT_TOKENS_PER_REQUEST = "promptTokensPerRequest"
     GENERATION_TOKENS_PER_REQUEST = "generationTokensPerRequest"
     PREFIX_CACHE_HITS = "prefixCacheHitsTotal"

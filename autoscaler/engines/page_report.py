@@ -15,10 +15,18 @@ from autoscaler.engines.kv_geometry import capacity_tokens
 from autoscaler.engines.page import Page, parse_page
 from policies.signals import Signal
 
-# What a report speaks of. The two KV token counts are left out: they are computed from kvCacheUsage and cacheConfig.
-REPORTED_SIGNALS = tuple(
-    signal for signal in Signal if signal not in (Signal.KV_CACHE_USED_TOKENS, Signal.KV_CACHE_CAPACITY_TOKENS)
+# Computed from others: the two KV token counts from kvCacheUsage and cacheConfig, arrivals from running, waiting and
+# finished requests.
+_DERIVED = frozenset(
+    {
+        Signal.KV_CACHE_USED_TOKENS,
+        Signal.KV_CACHE_CAPACITY_TOKENS,
+        Signal.REQUESTS_ARRIVED,
+        Signal.REQUESTS_ARRIVED_RECENTLY,
+    }
 )
+# What a report speaks of.
+REPORTED_SIGNALS = tuple(signal for signal in Signal if signal not in _DERIVED)
 
 # What each vote needs: all of one of the sets.
 _NEEDED: Mapping[str, tuple[frozenset[Signal], ...]] = {

@@ -77,6 +77,9 @@ TENSORRT_LLM = EngineMetrics(
         Signal.INTER_TOKEN_LATENCY: SignalSource(
             MetricKind.HISTOGRAM, spelled(FIRST_PREFIXES, "time_per_output_token_seconds")
         ),
+        Signal.TIME_PER_OUTPUT_TOKEN: SignalSource(
+            MetricKind.HISTOGRAM, spelled(FIRST_PREFIXES, "time_per_output_token_seconds")
+        ),
         Signal.PROMPT_TOKENS_PER_REQUEST: SignalSource(MetricKind.RATIO, _per_request("prompt_tokens_total")),
         Signal.GENERATION_TOKENS_PER_REQUEST: SignalSource(MetricKind.RATIO, _per_request("generation_tokens_total")),
     },

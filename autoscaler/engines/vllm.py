@@ -61,6 +61,10 @@ VLLM = EngineMetrics(
         Signal.INTER_TOKEN_LATENCY: SignalSource(
             MetricKind.HISTOGRAM, _metrics("inter_token_latency_seconds", "time_per_output_token_seconds")
         ),
+        # One observation a request, since 0.11.
+        Signal.TIME_PER_OUTPUT_TOKEN: SignalSource(
+            MetricKind.HISTOGRAM, _metrics("request_time_per_output_token_seconds")
+        ),
         Signal.PROMPT_TOKENS_PER_REQUEST: SignalSource(MetricKind.HISTOGRAM, _metrics("request_prompt_tokens")),
         Signal.GENERATION_TOKENS_PER_REQUEST: SignalSource(MetricKind.HISTOGRAM, _metrics("request_generation_tokens")),
     },

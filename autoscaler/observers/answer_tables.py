@@ -17,6 +17,7 @@ from autoscaler.observers.prometheus_rows import (
     numbers_by_engine,
     numbers_by_pod,
     parts_by_workload,
+    seconds_by_workload,
 )
 from autoscaler.prometheus.answer import Vector
 from autoscaler.prometheus.query_plan import Part, Purpose
@@ -31,6 +32,7 @@ BY_WORKLOAD = (
     Purpose.PREFIX_CACHE,
     Purpose.TIME_TO_FIRST_TOKEN,
     Purpose.INTER_TOKEN_LATENCY,
+    Purpose.TIME_PER_OUTPUT_TOKEN,
 )
 _RATES = (Purpose.PROMPT_TOKENS, Purpose.GENERATION_TOKENS, Purpose.REQUESTS_FINISHED, Purpose.PREEMPTIONS)
 _BY_POD = (
@@ -67,6 +69,7 @@ class AnswerTables:
     capacities: dict[PodKey, dict[EngineKey, float]] = field(default_factory=dict)
     parts: dict[Purpose, dict[WorkloadKey, dict[Part, float]]] = field(default_factory=dict)
     buckets: dict[Purpose, dict[WorkloadKey, dict[float, float]]] = field(default_factory=dict)
+    seconds: dict[Purpose, dict[WorkloadKey, float]] = field(default_factory=dict)
     _answered_at_seconds: dict[Purpose, float] = field(default_factory=dict)
 
     def store(self, purpose: Purpose, answer: Vector, now_seconds: float) -> None:
@@ -88,6 +91,7 @@ class AnswerTables:
             self.parts[purpose] = parts_by_workload(answer, self.settings)
         else:
             self.buckets[purpose] = buckets_by_workload(answer, self.settings)
+            self.seconds[purpose] = seconds_by_workload(answer, self.settings)
 
     def is_kept(self, purpose: Purpose) -> bool:
         """Whether a slow query's last answer still stands, so that a failure to get a newer one does no harm."""
@@ -103,7 +107,7 @@ class AnswerTables:
         )
         for purpose in expired:
             del self._answered_at_seconds[purpose]
-            for table in (self.numbers, self.parts, self.buckets):
+            for table in (self.numbers, self.parts, self.buckets, self.seconds):
                 table.pop(purpose, None)
             if purpose is Purpose.CACHE_CONFIG:
                 self.capacities = {}
@@ -115,7 +119,7 @@ class AnswerTables:
         return pod not in self.usages or pod in self.capacities or pod in capacities
 
     def values_of(self, pod: PodKey, has_rates: bool) -> list[float | None]:
-        """A pod's signals in the order of REPLICA_SIGNALS; rates are NaN where they would show a part of the truth."""
+        """A pod's signals in the order of PAGE_SIGNALS; rates are NaN where they would show a part of the truth."""
         numbers = self.numbers
         cache = kv_cache_of(
             self.usages.get(pod, ()),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from autoscaler.observers.workload import LivePod
+from policies.capacity.objectives import LatencyObjectives
 from policies.observation import MetricsObservation, ObservationUnavailable
 
 PoolKey: TypeAlias = tuple[str, str]
@@ -22,6 +23,7 @@ class PoolQuery:
     target_name: str
     pods: tuple[LivePod, ...]
     queries: Mapping[str, str]
+    objectives: LatencyObjectives | None = None
 
 
 class MetricsObserver(Protocol):

@@ -9,16 +9,22 @@ from policies.signals import Unknown
 MAXIMUM_AGE_SECONDS = 120.0  # an older sample is unknown, whatever its steady lag
 ASSUMED_INTERVAL_SECONDS = 15.0  # between two scrapes, until it has been seen
 MISSED_INTERVALS = 2.0
+IN_FLIGHT_KEPT_SECONDS = 75.0  # a minute, and a scrape that is late
 
 
 class PodMemory:
-    """A pod's newest sample: when it was taken, when it came, its signals by place (None: not on the page)."""
+    """A pod's newest sample: when it was taken, when it came, its signals by place (None: not on the page).
+
+    `in_flight` are its requests, running and waiting, at the samples of the last minute: (when, how many), the oldest
+    first.
+    """
 
     __slots__ = (
         "came_at_seconds",
         "fills_rate_window",
         "first_seen_seconds",
         "has_advanced",
+        "in_flight",
         "sampled_at_seconds",
         "values",
     )
@@ -30,6 +36,7 @@ class PodMemory:
         self.has_advanced = False
         self.fills_rate_window = False
         self.values: list[float | None] = []
+        self.in_flight: list[tuple[float, float]] = []
 
     def advance(self, sampled_at_seconds: float, now_seconds: float) -> float:
         """Takes note of the newest sample's time; returns by how many seconds it is newer, 0.0 when it is the same."""
@@ -40,6 +47,23 @@ class PodMemory:
         self.came_at_seconds = now_seconds
         self.has_advanced = True
         return newer_by
+
+    def note_in_flight(self, requests: float) -> None:
+        """Keeps what is in flight at the newest sample, once a sample."""
+        kept, at = self.in_flight, self.sampled_at_seconds
+        if kept and kept[-1][0] >= at:
+            return
+        kept.append((at, requests))
+        while kept[0][0] < at - IN_FLIGHT_KEPT_SECONDS:
+            del kept[0]
+
+    def in_flight_growth_per_second(self, window_seconds: float) -> float | None:
+        """Over the window that ends at the newest sample, or the nearest to it that was seen; None with one sample."""
+        if len(self.in_flight) < 2:
+            return None
+        last_at, last = self.in_flight[-1]
+        first_at, first = min(self.in_flight[:-1], key=lambda each: abs(last_at - each[0] - window_seconds))
+        return (last - first) / (last_at - first_at)
 
 
 @dataclass(slots=True)

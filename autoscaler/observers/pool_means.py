@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from autoscaler.observers.answer_tables import AnswerTables
 from autoscaler.observers.metrics import PoolKey, PoolQuery
 from autoscaler.observers.prometheus_rows import WorkloadKey
 from autoscaler.observers.request_means import BoundedMean, HitShare
-from autoscaler.prometheus.quantiles import Quantile, evenness_floor, quantile
+from autoscaler.prometheus.quantiles import Quantile, evenness_floor, quantile, share_above
 from autoscaler.prometheus.query_plan import Part, Purpose
 from autoscaler.prometheus.workload_names import workload_of
+from policies.capacity.objectives import LatencyObjectives
 from policies.observation import PoolLatency
 
-LATENCIES = frozenset({Purpose.TIME_TO_FIRST_TOKEN, Purpose.INTER_TOKEN_LATENCY})
+LATENCIES = frozenset({Purpose.TIME_TO_FIRST_TOKEN, Purpose.INTER_TOKEN_LATENCY, Purpose.TIME_PER_OUTPUT_TOKEN})
 
 _Key = TypeVar("_Key", Part, float)
 
@@ -34,6 +37,7 @@ class PoolMeans:
         workloads: Sequence[WorkloadKey],
         tables: AnswerTables,
         changed: Collection[Purpose],
+        objectives: LatencyObjectives | None,
         now_seconds: float,
     ) -> None:
         """Takes up the tables that have changed; latencies of an emptied table become unknown."""
@@ -45,9 +49,12 @@ class PoolMeans:
             cache = _added(tables.parts.get(Purpose.PREFIX_CACHE, {}), workloads)
             self.prefix_hits.update(cache.get(Part.PREFIX_HITS), cache.get(Part.PREFIX_QUERIES))
         if LATENCIES & set(changed):
-            self.latency = _latency(
-                _added(tables.buckets.get(Purpose.TIME_TO_FIRST_TOKEN, {}), workloads),
-                _added(tables.buckets.get(Purpose.INTER_TOKEN_LATENCY, {}), workloads),
+            self.latency = latency(
+                Distribution(_added(tables.buckets.get(Purpose.TIME_TO_FIRST_TOKEN, {}), workloads)),
+                _distribution(Purpose.INTER_TOKEN_LATENCY, tables, workloads),
+                _distribution(Purpose.TIME_PER_OUTPUT_TOKEN, tables, workloads),
+                objectives,
+                now_seconds,
             )
 
 
@@ -72,15 +79,53 @@ def _added(table: Mapping[WorkloadKey, Mapping[_Key, float]], workloads: Iterabl
     return total
 
 
-def _latency(first_token: Mapping[float, float], gaps: Mapping[float, float]) -> PoolLatency:
-    first, median, tail = quantile(0.99, first_token), quantile(0.50, gaps), quantile(0.99, gaps)
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Cumulative counts by upper edge, and the sum of what was observed (None: not told)."""
+
+    buckets: Mapping[float, float]
+    seconds: float | None = None
+
+    @property
+    def mean(self) -> float | None:
+        """None without a sum or without an observation."""
+        count = self.buckets.get(math.inf, 0.0)
+        return self.seconds / count if self.seconds is not None and count > 0 else None
+
+
+def latency(
+    first_token: Distribution,
+    gaps: Distribution,
+    per_request: Distribution,
+    objectives: LatencyObjectives | None,
+    now_seconds: float,
+) -> PoolLatency:
+    """What the distributions of a window say: of first tokens, of gaps between tokens, of a request's mean gap."""
+    first, median, tail = quantile(0.99, first_token.buckets), quantile(0.5, gaps.buckets), quantile(0.99, gaps.buckets)
+    mean = per_request.mean
     return PoolLatency(
         time_to_first_token_p99_seconds=_number(first),
         inter_token_latency_p50_seconds=_number(median),
         inter_token_latency_p99_seconds=_number(tail),
-        inter_token_latency_evenness_floor=evenness_floor(gaps),
+        inter_token_latency_evenness_floor=evenness_floor(gaps.buckets),
         is_censored=any(found is not None and found.is_censored for found in (first, median, tail)),
+        mean_time_per_output_token_seconds=gaps.mean if mean is None else mean,
+        outside_objectives_share=None if objectives is None else _outside(first_token, per_request, objectives),
+        measured_at_seconds=now_seconds,
     )
+
+
+def _outside(first_token: Distribution, per_request: Distribution, objectives: LatencyObjectives) -> float | None:
+    """The larger share; what an engine does not tell is left out."""
+    late = share_above(objectives.time_to_first_token_seconds, first_token.buckets)
+    slow = share_above(objectives.inter_token_latency_seconds, per_request.buckets)
+    return max((share for share in (late, slow) if share is not None), default=None)
+
+
+def _distribution(purpose: Purpose, tables: AnswerTables, workloads: Sequence[WorkloadKey]) -> Distribution:
+    seconds = tables.seconds.get(purpose, {})
+    known = [seconds[workload] for workload in workloads if workload in seconds]
+    return Distribution(_added(tables.buckets.get(purpose, {}), workloads), sum(known) if known else None)
 
 
 def _number(found: Quantile | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -12,9 +13,9 @@ from autoscaler.observers.pod_memory import MISSED_INTERVALS, Good, PodMemory, S
 from autoscaler.observers.workload import LivePod
 from policies.signals import PoolSignal, Sample, Signal, Unknown, over_replicas
 
-# The signals that are read of each replica, in the order of `PodMemory.values`. Histograms and what is needed only as
-# a share of the pool are not among them.
-REPLICA_SIGNALS = (
+# The signals that are read of each replica's page. Histograms and what is needed only as a share of the pool are not
+# among them.
+PAGE_SIGNALS = (
     Signal.RUNNING_REQUESTS,
     Signal.WAITING_REQUESTS,
     Signal.KV_CACHE_USAGE,
@@ -25,6 +26,14 @@ REPLICA_SIGNALS = (
     Signal.REQUESTS_FINISHED,
     Signal.PREEMPTIONS,
 )
+
+# Arrivals are what has finished and what has come to be in flight; the rate of the finished is over a minute in both.
+_ARRIVED_FROM = (Signal.RUNNING_REQUESTS, Signal.WAITING_REQUESTS, Signal.REQUESTS_FINISHED)
+_ARRIVAL_WINDOWS_SECONDS = (60.0, 30.0)
+DERIVED_FROM_REQUESTS = (Signal.REQUESTS_ARRIVED, Signal.REQUESTS_ARRIVED_RECENTLY)
+
+# All that is known of each replica, in the order of `PodMemory.values`.
+REPLICA_SIGNALS = (*PAGE_SIGNALS, *DERIVED_FROM_REQUESTS)
 
 # How long it may take until a new pod is scraped for the first time: discovery, then up to one interval.
 LEAST_DISCOVERY_SECONDS = 30.0
@@ -54,7 +63,28 @@ def _rules(engine: EngineMetrics) -> tuple[_Rule, ...]:
             rules.append(_rule(signal, place, source, source.is_required))
         elif info is not None and tells_size_in_labels and signal in DERIVED_FROM_LABELS:
             rules.append(_rule(signal, place, info, is_required=False))
+        elif signal in DERIVED_FROM_REQUESTS and all(each in engine.signals for each in _ARRIVED_FROM):
+            rules.append(_rule(signal, place, engine.signals[Signal.REQUESTS_FINISHED], is_required=True))
     return tuple(rules)
+
+
+def take_values(pod: PodMemory, values: list[float | None]) -> None:
+    """Puts a pod's newest signals into its memory, in the order of PAGE_SIGNALS, and what is derived from them."""
+    running, waiting, finished = (values[place] for place in _ARRIVED_FROM_PLACES)
+    if running is not None and waiting is not None:
+        pod.note_in_flight(running + waiting)
+    pod.values = [*values, *(_arrived(pod, finished, seconds) for seconds in _ARRIVAL_WINDOWS_SECONDS)]
+
+
+def _arrived(pod: PodMemory, finished_per_second: float | None, window_seconds: float) -> float | None:
+    """Requests per second; a process that began anew has lost those in flight, which is no negative arrival."""
+    growth = pod.in_flight_growth_per_second(window_seconds)
+    if finished_per_second is None or growth is None:
+        return None
+    return max(0.0, finished_per_second + growth) if finished_per_second == finished_per_second else math.nan
+
+
+_ARRIVED_FROM_PLACES = tuple(REPLICA_SIGNALS.index(signal) for signal in _ARRIVED_FROM)
 
 
 def _rule(signal: Signal, place: int, source: SignalSource, is_required: bool) -> _Rule:
@@ -229,7 +259,13 @@ def _readings(
     return readings
 
 
-_RATES = (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS, Signal.REQUESTS_FINISHED, Signal.PREEMPTIONS)
+_RATES = (
+    Signal.PROMPT_TOKENS,
+    Signal.GENERATION_TOKENS,
+    Signal.REQUESTS_FINISHED,
+    Signal.PREEMPTIONS,
+    *DERIVED_FROM_REQUESTS,
+)
 
 
 def _no_number(signal: Signal) -> Unknown:
@@ -255,6 +291,8 @@ def _why_missing(memory: PoolMemory, rule: _Rule, trouble: TickTrouble) -> Unkno
 
 def _is_overdue(rule: _Rule, pods: Sequence[PodMemory], trouble: TickTrouble, now_seconds: float) -> bool:
     """A gauge should be on the first page already; a counter's rate takes a while, and sizes are asked for rarely."""
+    if rule.signal in DERIVED_FROM_REQUESTS:
+        return False  # it is told of what they are derived from
     if rule.kind is not MetricKind.COUNTER and rule.signal not in DERIVED_FROM_LABELS:
         return True
     return now_seconds - min(pod.first_seen_seconds for pod in pods) > trouble.rate_window_seconds

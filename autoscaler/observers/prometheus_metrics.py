@@ -20,6 +20,7 @@ from autoscaler.observers.pool_signals import (
     TickTrouble,
     has_replica_signals,
     read_pool,
+    take_values,
 )
 from autoscaler.observers.prometheus_rows import PodKey, numbers_by_pod
 from autoscaler.observers.slow_queries import SlowQueries
@@ -198,7 +199,7 @@ class PrometheusMetricsObserver:
                     elif newer_by > _GAP_INTERVALS * interval.seconds:
                         memory.fills_rate_window = False
                     has_rates = memory.fills_rate_window or self._is_young(pod, prometheus_now)
-                    memory.values = self._tables.values_of(key, has_rates)
+                    take_values(memory, self._tables.values_of(key, has_rates))
                     is_size_missing = is_size_missing or not self._tables.has_size_of(key)
                 if memory is not None:
                     self._pods[key] = memory
@@ -228,8 +229,11 @@ class PrometheusMetricsObserver:
         if not changed:
             return
         owned = workloads_of_pools(pool for pool in pools if has_replica_signals(pool.engine))
-        for key, workloads in owned.items():
-            self._pools[key].means.update(workloads, self._tables, changed, now_seconds)
+        for pool in pools:
+            workloads = owned.get(pool.key)
+            if workloads is not None:
+                means = self._pools[pool.key].means
+                means.update(workloads, self._tables, changed, pool.objectives, now_seconds)
 
     def _observe_pool(
         self,

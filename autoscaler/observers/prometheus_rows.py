@@ -83,6 +83,15 @@ def buckets_by_workload(vector: Vector, settings: QuerySettings) -> dict[Workloa
     return found
 
 
+def seconds_by_workload(vector: Vector, settings: QuerySettings) -> dict[WorkloadKey, float]:
+    """The sum that stands beside the buckets of each workload, as a rate."""
+    return {
+        _workload(labels, settings): number
+        for labels, number in vector.samples
+        if labels.get(PART_LABEL) == Part.SECONDS.value and math.isfinite(number)
+    }
+
+
 def _engine(labels: Mapping[str, str]) -> EngineKey:
     return tuple(labels.get(label, "") for label in ENGINE_LABELS)
 

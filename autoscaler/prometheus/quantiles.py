@@ -29,6 +29,25 @@ def quantile(share: float, buckets: Mapping[float, float]) -> Quantile | None:
     return Quantile(lower + (upper - lower) * position, is_censored=False)
 
 
+def share_above(limit: float, buckets: Mapping[float, float]) -> float | None:
+    """The share (0-1) of observations above `limit`, interpolated inside its bucket; None without any observation.
+
+    Of the open last bucket all counts as above. With an edge at the limit nothing is interpolated.
+    """
+    edges = sorted(edge for edge, count in buckets.items() if math.isfinite(count) and not math.isnan(edge))
+    total = max((buckets[edge] for edge in edges), default=0.0)
+    if total <= 0:
+        return None
+    below, lower = 0.0, 0.0
+    for edge in edges:
+        count = max(buckets[edge], below)
+        if edge > limit:
+            inside = 0.0 if math.isinf(edge) else (count - below) * (limit - lower) / (edge - lower)
+            return max(0.0, 1.0 - (below + inside) / total)
+        below, lower = count, edge
+    return 0.0
+
+
 def evenness_floor(buckets: Mapping[float, float]) -> float | None:
     """The ratio p99 / p50 that perfectly even values would show: interpolation spreads them over the median's bucket.
 

@@ -39,6 +39,7 @@ class Part(StrEnum):
     GENERATIONS = "generations"
     PREFIX_HITS = "prefixHits"
     PREFIX_QUERIES = "prefixQueries"
+    SECONDS = "seconds"  # beside buckets: the sum of what was observed
 
 
 class Purpose(StrEnum):
@@ -59,7 +60,8 @@ class Purpose(StrEnum):
     PREFIX_CACHE = "prefixCache"  # a row a workload and part
     PREEMPTIONS = Signal.PREEMPTIONS.value
     TIME_TO_FIRST_TOKEN = Signal.TIME_TO_FIRST_TOKEN.value  # a row a workload and bucket
-    INTER_TOKEN_LATENCY = Signal.INTER_TOKEN_LATENCY.value  # a row a workload and bucket
+    INTER_TOKEN_LATENCY = Signal.INTER_TOKEN_LATENCY.value  # a row a workload and bucket, and one of the sum
+    TIME_PER_OUTPUT_TOKEN = Signal.TIME_PER_OUTPUT_TOKEN.value  # a row a workload and bucket, and one of the sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +97,18 @@ def plan_queries(engines: Iterable[str], namespaces: Iterable[str], settings: Qu
         Purpose.PREFIX_CACHE: writer.prefix_cache(),
         Purpose.PREEMPTIONS: writer.by_pod(Signal.PREEMPTIONS),
         Purpose.TIME_TO_FIRST_TOKEN: writer.buckets(Signal.TIME_TO_FIRST_TOKEN),
-        Purpose.INTER_TOKEN_LATENCY: writer.buckets(Signal.INTER_TOKEN_LATENCY),
+        Purpose.INTER_TOKEN_LATENCY: writer.buckets(Signal.INTER_TOKEN_LATENCY, with_sum=True),
+        Purpose.TIME_PER_OUTPUT_TOKEN: writer.buckets(Signal.TIME_PER_OUTPUT_TOKEN, with_sum=True),
     }
     return QueryPlan(_questions(every_tick), _questions(slow))
 
 
 def _questions(queries: Mapping[Purpose, str]) -> dict[Purpose, Question]:
     return {purpose: Question(purpose.value, promql) for purpose, promql in queries.items() if promql}
+
+
+def _as_part(promql: str, part: Part) -> str:
+    return f'label_replace({promql}, {quoted(PART_LABEL)}, {quoted(part.value)}, "", "")'
 
 
 class _Writer:
@@ -163,15 +170,21 @@ class _Writer:
             }
         )
 
-    def buckets(self, signal: Signal) -> str:
+    def buckets(self, signal: Signal, *, with_sum: bool = False) -> str:
         window = self._settings.latency_window_seconds
 
-        def rate(histogram: Metric) -> str:
-            buckets = replace(histogram, name=f"{histogram.name}_bucket")
-            return f"{self._max(buckets, 'le')} (rate({self._selector(buckets)}[{window}s]))"
+        def rate(counter: Metric, *labels: str) -> str:
+            return f"{self._max(counter, *labels)} (rate({self._selector(counter)}[{window}s]))"
 
-        chain = self._chain(self._metrics(signal), rate)
-        return self._summed_by_workload(chain, "le") if chain else ""
+        histograms = self._metrics(signal)
+        chain = self._chain([replace(each, name=f"{each.name}_bucket") for each in histograms], lambda m: rate(m, "le"))
+        if not chain:
+            return ""
+        buckets = self._summed_by_workload(chain, "le")
+        if not with_sum:
+            return buckets
+        sums = self._chain([replace(each, name=f"{each.name}_sum") for each in histograms], rate)
+        return f"{buckets} or {_as_part(self._summed_by_workload(sums), Part.SECONDS)}"
 
     def _metrics(self, signal: Signal) -> list[Metric]:
         sources = [engine.signals[signal] for engine in self._engines if signal in engine.signals]
@@ -210,8 +223,7 @@ class _Writer:
         for part, counters in parts.items():
             chain = self._chain(counters, increase)
             if chain:
-                summed = self._summed_by_workload(chain)
-                queries.append(f'label_replace({summed}, {quoted(PART_LABEL)}, {quoted(part.value)}, "", "")')
+                queries.append(_as_part(self._summed_by_workload(chain), part))
         return " or ".join(queries)
 
     def _summed_by_workload(self, chain: str, *labels: str) -> str:

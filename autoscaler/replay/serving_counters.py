@@ -20,15 +20,17 @@ INTER_TOKEN_LATENCY_EDGES = (
 class LatencyHistogram:
     """Observations by bucket (not cumulative); an observation on an edge belongs to the bucket below it."""
 
-    __slots__ = ("_edges", "counts")
+    __slots__ = ("_edges", "counts", "seconds")
 
     def __init__(self, edges: Sequence[float]) -> None:
         self._edges = edges
         self.counts = [0] * (len(edges) + 1)
+        self.seconds = 0.0  # the sum of all observations
 
     def observe(self, seconds: float, times: int = 1) -> None:
         """Adds `times` observations of one value."""
         self.counts[bisect_left(self._edges, seconds)] += times
+        self.seconds += seconds * times
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,9 @@ class ServingSnapshot:
     prefix_hit_tokens: int
     time_to_first_token_counts: tuple[int, ...]
     inter_token_latency_counts: tuple[int, ...]
+    inter_token_latency_seconds: float
+    time_per_output_token_counts: tuple[int, ...]  # one observation a request
+    time_per_output_token_seconds: float
 
 
 class ServingCounters:
@@ -63,6 +68,7 @@ class ServingCounters:
         "prefix_hit_tokens",
         "prefix_queried_tokens",
         "prompt_tokens",
+        "time_per_output_token",
         "time_to_first_token",
     )
 
@@ -77,6 +83,7 @@ class ServingCounters:
         self.prefix_hit_tokens = 0
         self.time_to_first_token = LatencyHistogram(TIME_TO_FIRST_TOKEN_EDGES)
         self.inter_token_latency = LatencyHistogram(INTER_TOKEN_LATENCY_EDGES)
+        self.time_per_output_token = LatencyHistogram(INTER_TOKEN_LATENCY_EDGES)
 
     def snapshot(self, running_requests: int, waiting_requests: int, kv_cache_usage: float) -> ServingSnapshot:
         """The counters as they stand, with the gauges of the same moment."""
@@ -94,4 +101,7 @@ class ServingCounters:
             prefix_hit_tokens=self.prefix_hit_tokens,
             time_to_first_token_counts=tuple(self.time_to_first_token.counts),
             inter_token_latency_counts=tuple(self.inter_token_latency.counts),
+            inter_token_latency_seconds=self.inter_token_latency.seconds,
+            time_per_output_token_counts=tuple(self.time_per_output_token.counts),
+            time_per_output_token_seconds=self.time_per_output_token.seconds,
         )

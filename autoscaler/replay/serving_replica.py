@@ -296,6 +296,9 @@ class ServingReplica:
         counters.finished_requests += 1
         counters.finished_prompt_tokens += request.input_tokens
         counters.finished_generation_tokens += request.output_tokens
+        if request.first_token_at is not None and request.output_tokens > 1:
+            decoding_seconds = self.now_seconds - request.first_token_at
+            counters.time_per_output_token.observe(decoding_seconds / (request.output_tokens - 1))
         finished.append(request)
 
 

@@ -12,11 +12,12 @@ from itertools import accumulate
 
 from autoscaler.observers.metrics import PoolQuery
 from autoscaler.observers.pod_memory import PodMemory
-from autoscaler.observers.pool_signals import REPLICA_SIGNALS, PoolMemory, TickTrouble, read_pool
+from autoscaler.observers.pool_means import Distribution, latency
+from autoscaler.observers.pool_signals import PAGE_SIGNALS, PoolMemory, TickTrouble, read_pool, take_values
 from autoscaler.observers.request_means import BoundedMean, HitShare
-from autoscaler.prometheus.quantiles import evenness_floor, quantile
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample
 from autoscaler.replay.serving_counters import INTER_TOKEN_LATENCY_EDGES, TIME_TO_FIRST_TOKEN_EDGES, ServingSnapshot
+from policies.capacity.objectives import LatencyObjectives
 from policies.observation import MetricsObservation, PoolLatency, QueryUnknown, QueryValue
 from policies.signals import Signal
 
@@ -59,7 +60,7 @@ class SimulatedMetrics:
             prompt_tokens_per_request=self._prompt_tokens.value,
             generation_tokens_per_request=self._generated_tokens.value,
             prefix_cache_hit_share=self._prefix_hits.value,
-            latency=self._latency(now_seconds),
+            latency=self._latency(query.objectives, now_seconds),
             warnings=reading.warnings,
         )
 
@@ -74,7 +75,7 @@ class SimulatedMetrics:
             newer_by = memory.advance(newest.at_seconds, now_seconds)
             if newer_by > 0:
                 advances.append(newer_by)
-            memory.values = self._values(pod.name, newest.page, now_seconds)
+            take_values(memory, self._values(pod.name, newest.page, now_seconds))
             self._pods[pod.name] = memory
         if advances:
             self._memory.interval.learn(sum(advances) / len(advances))
@@ -88,7 +89,7 @@ class SimulatedMetrics:
             Signal.KV_CACHE_USED_TOKENS: page.kv_cache_usage * self._kv_capacity_tokens,
             Signal.KV_CACHE_CAPACITY_TOKENS: self._kv_capacity_tokens,
         }
-        return [gauges[signal] if signal in gauges else _rate(window, signal) for signal in REPLICA_SIGNALS]
+        return [gauges[signal] if signal in gauges else _rate(window, signal) for signal in PAGE_SIGNALS]
 
     def _update_means(self, now_seconds: float) -> None:
         windows = list(self._pages.windows(now_seconds, REQUEST_WINDOW_SECONDS))
@@ -100,17 +101,17 @@ class SimulatedMetrics:
         hits = _increase(windows, lambda page: page.prefix_hit_tokens)
         self._prefix_hits.update(hits, _increase(windows, lambda page: page.prefix_queried_tokens))
 
-    def _latency(self, now_seconds: float) -> PoolLatency:
+    def _latency(self, objectives: LatencyObjectives | None, now_seconds: float) -> PoolLatency:
         windows = list(self._pages.windows(now_seconds, LATENCY_WINDOW_SECONDS))
         first_token = _buckets(TIME_TO_FIRST_TOKEN_EDGES, windows, lambda page: page.time_to_first_token_counts)
         gaps = _buckets(INTER_TOKEN_LATENCY_EDGES, windows, lambda page: page.inter_token_latency_counts)
-        first_p99, gap_p50, gap_p99 = quantile(0.99, first_token), quantile(0.5, gaps), quantile(0.99, gaps)
-        return PoolLatency(
-            time_to_first_token_p99_seconds=first_p99.value if first_p99 else None,
-            inter_token_latency_p50_seconds=gap_p50.value if gap_p50 else None,
-            inter_token_latency_p99_seconds=gap_p99.value if gap_p99 else None,
-            inter_token_latency_evenness_floor=evenness_floor(gaps),
-            is_censored=any(found is not None and found.is_censored for found in (first_p99, gap_p50, gap_p99)),
+        per_request = _buckets(INTER_TOKEN_LATENCY_EDGES, windows, lambda page: page.time_per_output_token_counts)
+        return latency(
+            Distribution(first_token),
+            Distribution(gaps, _increase(windows, lambda page: page.inter_token_latency_seconds)),
+            Distribution(per_request, _increase(windows, lambda page: page.time_per_output_token_seconds)),
+            objectives,
+            now_seconds,
         )
 
 
@@ -129,7 +130,7 @@ def _rate(window: tuple[ScrapedSample, ScrapedSample] | None, signal: Signal) ->
 
 
 def _increase(
-    windows: Iterable[tuple[ScrapedSample, ScrapedSample]], count: Callable[[ServingSnapshot], int]
+    windows: Iterable[tuple[ScrapedSample, ScrapedSample]], count: Callable[[ServingSnapshot], float]
 ) -> float | None:
     increases = [count(last.page) - count(first.page) for first, last in windows]
     return float(sum(increases)) if increases else None

@@ -104,6 +104,7 @@ def distribution(metric: str, count: float, total: float | None, series: int = 1
                 "kvCacheUsage": value("trtllm_kv_cache_utilization", 0.2),
                 "timeToFirstTokenSeconds": distribution("trtllm_time_to_first_token_seconds", 3, 0.3),
                 "interTokenLatencySeconds": distribution("trtllm_time_per_output_token_seconds", 3, 0.06),
+                "timePerOutputTokenSeconds": distribution("trtllm_time_per_output_token_seconds", 3, 0.06),
             },
             id="trtllm-serve under its current names",
         ),

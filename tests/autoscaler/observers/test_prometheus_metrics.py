@@ -151,6 +151,9 @@ def test_every_signal_of_the_live_pods_is_added_up() -> None:
         Signal.PROMPT_TOKENS: signal(200.0, 100.0),
         Signal.GENERATION_TOKENS: signal(100.0, 50.0),
         Signal.REQUESTS_FINISHED: signal(2.0, 1.0),
+        # Of what is in flight the growth is not known yet.
+        Signal.REQUESTS_ARRIVED: signal(0.0, 0.0, fresh=0, unknown=2),
+        Signal.REQUESTS_ARRIVED_RECENTLY: signal(0.0, 0.0, fresh=0, unknown=2),
     }
     assert (found.ready_replicas, found.fresh_replicas, found.coverage, found.warnings) == (2, 2, 1.0, ())
 
@@ -311,6 +314,38 @@ def test_after_an_outage_rates_are_unknown_until_the_window_is_filled_again() ->
         known.append(scene.observed(pool).signals[Signal.PROMPT_TOKENS].known_replicas)
         scene.now += SCRAPE_SECONDS
     assert known == [0, 0, 0, 0, 1]
+
+
+def test_arrivals_are_what_has_finished_and_what_has_come_to_be_in_flight() -> None:
+    scene, pool = two_replicas()
+    arrived = []
+    for in_flight in (6.0, 6.0, 9.0, 9.0, 9.0, 9.0, 0.0):
+        for page in scene.pages.values():
+            page.running, page.waiting = in_flight - 2.0, 2.0
+        found = scene.observed(pool).signals
+        minute, half = found[Signal.REQUESTS_ARRIVED], found[Signal.REQUESTS_ARRIVED_RECENTLY]
+        arrived.append((minute.total, half.total))
+        scene.now += SCRAPE_SECONDS
+        scene.scrape(0, 1)
+    assert arrived == [
+        (0.0, 0.0),  # unknown: one sample
+        (2.0, 2.0),
+        (2.2, 2.2),  # 3 more on each in 30 s
+        (pytest.approx(2 + 6 / 45), 2.2),
+        (2.1, 2.0),
+        (2.1, 2.0),
+        (pytest.approx(2 - 18 / 60), pytest.approx(2 - 18 / 30)),
+    ]
+
+
+def test_a_process_that_began_anew_is_no_negative_arrival() -> None:
+    scene, pool = two_replicas()
+    scene.observed(pool)
+    scene.now += SCRAPE_SECONDS
+    scene.scrape(0, 1)
+    for page in scene.pages.values():
+        page.running, page.waiting, page.finished_rate = 0.0, 0.0, 0.0
+    assert scene.observed(pool).signals[Signal.REQUESTS_ARRIVED] == signal(0.0, 0.0)
 
 
 def test_a_counter_without_a_rate_after_a_whole_window_is_hinted_at() -> None:

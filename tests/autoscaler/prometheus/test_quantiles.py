@@ -4,7 +4,7 @@ from math import inf, nan
 
 import pytest
 
-from autoscaler.prometheus.quantiles import Quantile, evenness_floor, quantile
+from autoscaler.prometheus.quantiles import Quantile, evenness_floor, quantile, share_above
 
 VLLM_EDGES = (0.01, 0.025, 0.05, 0.075, 0.1, inf)
 
@@ -56,3 +56,20 @@ def test_quantiles(share: float, buckets: dict[float, float], expected: Quantile
 def test_the_ratio_that_even_values_would_show(buckets: dict[float, float], floor: float | None) -> None:
     found = evenness_floor(buckets)
     assert found == (None if floor is None else pytest.approx(floor, abs=0.005))
+
+
+@pytest.mark.parametrize(
+    ("limit", "buckets", "expected"),
+    [
+        pytest.param(0.05, {0.025: 90.0, 0.05: 98.0, 0.1: 100.0, inf: 100.0}, 0.02, id="an edge at the limit is exact"),
+        pytest.param(0.075, {0.05: 98.0, 0.1: 100.0, inf: 100.0}, 0.01, id="inside a bucket it is interpolated"),
+        pytest.param(0.2, {0.05: 98.0, 0.1: 99.0, inf: 100.0}, 0.01, id="of the open bucket all count"),
+        pytest.param(0.2, {0.05: 98.0, 0.1: 100.0, inf: 100.0}, 0.0, id="nothing in the open bucket"),
+        pytest.param(0.2, {0.05: 0.0, inf: 0.0}, None, id="no observation"),
+        pytest.param(0.2, {}, None, id="no bucket"),
+        pytest.param(0.05, {0.05: nan, 0.1: 5.0, inf: 10.0}, 0.75, id="a row that is no number is left out"),
+    ],
+)
+def test_the_share_above_a_limit(limit: float, buckets: dict[float, float], expected: float | None) -> None:
+    found = share_above(limit, buckets)
+    assert found == (None if expected is None else pytest.approx(expected))
