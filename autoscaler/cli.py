@@ -211,6 +211,44 @@ def forecast(
 
 
 @app.command()
+def replay(
+    policies: Annotated[
+        list[Path], typer.Argument(metavar="POLICY.yaml...", help="InferenceScaler, HPA or ScaledObject manifests.")
+    ],
+    trace: Annotated[str, typer.Option(help="CSV: timestamp_s,value,input_tokens,output_tokens; requests or bins.")],
+    trace_scale: Annotated[float, typer.Option(help="So many times the trace's users.")] = 1.0,
+    fleet: Annotated[str | None, typer.Option(help="FLEET.yaml, or the name of a replica profile.")] = None,
+    baseline: Annotated[list[str] | None, typer.Option(help="A policy to compare with (repeatable).")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed is another drawing of arrivals and starts.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="So many seeds, from --seed on; means are shown.")] = 1,
+    start: Annotated[float | None, typer.Option(help="Begin at this second of the trace.")] = None,
+    end: Annotated[float | None, typer.Option(help="End at this second of the trace.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", help="File for the report as JSON.")] = None,
+    decisions: Annotated[Path | None, typer.Option(help="File for one JSON line a decision.")] = None,
+) -> None:
+    """Replay policies on a simulated fleet under a recorded load: what users would have got, and what it would cost.
+
+    Example: tokenscaler replay policy.yaml --trace requests.csv --baseline static-peak --json report.json
+    """
+    from autoscaler.replay_command import ReplayRequest, replay_policies
+
+    request = ReplayRequest(
+        policies=tuple(policies),
+        trace=trace,
+        trace_scale=trace_scale,
+        fleet=fleet,
+        baselines=tuple(baseline or ()),
+        seed=seed,
+        seeds=seeds,
+        start_seconds=start,
+        end_seconds=end,
+        json_path=json,
+        decisions_path=decisions,
+    )
+    raise typer.Exit(replay_policies(request, _console()))
+
+
+@app.command()
 def crd() -> None:
     """Print the custom resource definitions.
 

@@ -160,7 +160,7 @@ def _read(path: Path, content: _Content) -> tuple[InferenceScaler, ...] | BadFil
 
 
 def _parse(document: YamlDocument) -> InferenceScaler | str | None:
-    """The scaler; what is wrong, with its line; None for an empty document and for other kinds (they may share the folder)."""
+    """The scaler; what is wrong, with its line; None for an empty document or another kind (which may be there)."""
     content = document.content
     if content is None:
         return None

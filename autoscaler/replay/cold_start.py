@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,11 @@ class ColdStart:
     """The phases of a start, one after the other."""
 
     phases: tuple[ColdStartPhase, ...]
+
+    @property
+    def mean_seconds(self) -> float:
+        """The mean duration of a start: a log-normal phase's is its median times exp(spread^2 / 2)."""
+        return sum(phase.median_seconds * math.exp(phase.spread**2 / 2) for phase in self.phases)
 
     def draw_seconds(self, generator: np.random.Generator) -> float:
         """The duration of one start; 0.0 without phases."""

@@ -77,7 +77,8 @@ def _events(run: ReplayRun, pool: SimulatedPool) -> Sequence[TimedEvent]:
 
 
 def _finish(pool: SimulatedPool, ended_at: float) -> None:
-    until = ended_at
+    until = ended_at + READING_SECONDS  # at least: what arrived last has not reached a replica yet
+    pool.advance(until)
     while pool.requests_in_flight and until < ended_at + TAIL_SECONDS:
         until += READING_SECONDS
         pool.advance(until)

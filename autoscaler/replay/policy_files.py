@@ -1,0 +1,134 @@
+"""Which policies stand in the files of the command line? Each as it stands in the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autoscaler.api.document import GROUP
+from autoscaler.api.inference_scaler import KIND, InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
+from autoscaler.api.yaml_documents import YamlDocument, YamlProblem, read_documents
+from autoscaler.controller.pool_report import Reporter
+from autoscaler.replay.pool_policy import PoolPolicy, ReconciledPolicy
+from policies.parameters import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class PoolIdentity:
+    """How the simulated pool is called, so that the policy finds it, and which engine its replicas run."""
+
+    namespace: str
+    name: str
+    target_name: str
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedPolicy:
+    """A policy that can be run as often as wanted. `maximum` is the most replicas it would ever ask for."""
+
+    name: str
+    identity: PoolIdentity
+    minimum: int
+    maximum: int
+    make: Callable[[Sequence[Reporter]], PoolPolicy]
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesRefused:
+    """What is wrong with the files, one sentence a problem, each with file, line and what to do."""
+
+    problems: tuple[str, ...]
+
+
+def read_policies(paths: Sequence[Path]) -> tuple[ReplayedPolicy, ...] | PoliciesRefused:
+    """All policies of the files in order, each with a name of its own, or everything that is wrong with the files."""
+    policies: list[ReplayedPolicy] = []
+    problems: list[str] = []
+    for path in paths:
+        found = _read_file(path)
+        if isinstance(found, PoliciesRefused):
+            problems += found.problems
+        else:
+            policies += found
+    return PoliciesRefused(tuple(problems)) if problems else tuple(_with_unique_names(policies))
+
+
+def reconciled_policy(scaler: InferenceScaler) -> ReplayedPolicy:
+    """An InferenceScaler under the production reconciler."""
+    spec = scaler.spec
+    return ReplayedPolicy(
+        name=scaler.name,
+        identity=PoolIdentity(scaler.namespace, scaler.name, spec.scale_target_ref.name, spec.engine.value),
+        minimum=spec.min_replicas,
+        maximum=spec.max_replicas,
+        make=lambda reporters: ReconciledPolicy([scaler], reporters=reporters),
+        assumptions=_assumptions(scaler),
+    )
+
+
+def _read_file(path: Path) -> list[ReplayedPolicy] | PoliciesRefused:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        return PoliciesRefused((f"{path}: cannot be read: {error.strerror}",))
+    except UnicodeDecodeError:
+        return PoliciesRefused((f"{path}: not UTF-8",))
+    documents = read_documents(text)
+    if isinstance(documents, YamlProblem):
+        return PoliciesRefused((f"{path}, {documents.text}",))
+    found: list[ReplayedPolicy] = []
+    problems: list[str] = []
+    for document in documents:
+        policy = _read_document(document)
+        if isinstance(policy, ReplayedPolicy):
+            found.append(policy)
+        elif policy is not None:
+            problems += [f"{path}, line {document.line_of(problem)}: {problem}" for problem in policy]
+    if not found and not problems:
+        wanted = ", ".join(f"{kind} ({group})" for group, kind in _READERS)
+        problems.append(f"{path}: no policy stands in it; one of these kinds is wanted: {wanted}")
+    return PoliciesRefused(tuple(problems)) if problems else found
+
+
+def _read_document(document: YamlDocument) -> ReplayedPolicy | tuple[str, ...] | None:
+    """The policy, what is wrong with it, or None for a document of another kind."""
+    content = document.content
+    if content is None:
+        return None
+    if not isinstance(content, Mapping) or "kind" not in content:
+        return ("a Kubernetes object is wanted, with apiVersion, kind, metadata and spec",)
+    group = str(content.get("apiVersion", "")).partition("/")[0]
+    reader = _READERS.get((group, str(content["kind"])))
+    return None if reader is None else reader({str(name): value for name, value in content.items()})
+
+
+def _read_inference_scaler(content: Mapping[str, object]) -> ReplayedPolicy | tuple[str, ...]:
+    scaler = parse_inference_scaler(content)
+    return scaler.problems if isinstance(scaler, InvalidInferenceScaler) else reconciled_policy(scaler)
+
+
+def _assumptions(scaler: InferenceScaler) -> tuple[str, ...]:
+    found = []
+    if scaler.spec.mode is not Mode.SCALE:
+        found.append(f"{scaler.name}: its mode is {scaler.spec.mode.value}; replayed as if it were Scale")
+    return tuple(found)
+
+
+def _with_unique_names(policies: Sequence[ReplayedPolicy]) -> Sequence[ReplayedPolicy]:
+    taken: set[str] = set()
+    named = []
+    for policy in policies:
+        name, number = policy.name, 2
+        while name in taken:
+            name, number = f"{policy.name}-{number}", number + 1
+        taken.add(name)
+        named.append(replace(policy, name=name))
+    return named
+
+
+_READERS: Mapping[tuple[str, str], Callable[[Mapping[str, object]], ReplayedPolicy | tuple[str, ...]]] = {
+    (GROUP, KIND): _read_inference_scaler,
+}

@@ -1,0 +1,65 @@
+"""The report as a table for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from autoscaler.replay.comparison import PolicyOutcome
+from autoscaler.replay.report_json import Report, mean_figure
+
+Shown = Callable[[float], str]
+
+_COLUMNS: tuple[tuple[str, str, Shown], ...] = (
+    ("met", "attainment", lambda value: f"{100 * value:.2f} %"),
+    ("TTFT p50", "ttft_p50_s", lambda value: f"{value:.2f} s"),
+    ("p99", "ttft_p99_s", lambda value: f"{value:.2f} s"),
+    ("ITL p50", "itl_p50_s", lambda value: f"{1000 * value:.0f} ms"),
+    ("p99", "itl_p99_s", lambda value: f"{1000 * value:.0f} ms"),
+    ("acc.-hours", "accelerator_hours", lambda value: f"{value:,.2f}"),
+    ("dollars", "cost_dollars", lambda value: f"{value:,.2f}"),
+    ("$/M tokens", "dollars_per_million_tokens", lambda value: f"{value:.3f}"),
+    ("max", "max_replicas", lambda value: f"{value:.0f}"),
+    ("up", "scale_ups", lambda value: f"{value:.0f}"),
+    ("down", "scale_downs", lambda value: f"{value:.0f}"),
+)
+
+
+def report_table(report: Report) -> RenderableType:
+    """Title, one row a policy, and the clairvoyant plan below."""
+    load, fleet = report.load, report.fleet
+    title = (
+        f"In simulation: {report.trace_name} x {load.scale:g}, {load.hours:.2f} h on {fleet.profile.name}; "
+        f"objectives {fleet.objectives.time_to_first_token_seconds:g} s, "
+        f"{1000 * fleet.objectives.inter_token_latency_seconds:g} ms; cold start {fleet.cold_start.mean_seconds:.0f} s"
+    )
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("policy")
+    for heading, _, _ in _COLUMNS:
+        table.add_column(heading, justify="right")
+    table.add_column("x clairvoyant", justify="right")
+    for outcome in report.outcomes:
+        table.add_row(outcome.name, *_cells(outcome), _ratio(outcome, report))
+    if report.clairvoyant is not None:
+        found = report.clairvoyant
+        cells = [""] * len(_COLUMNS)
+        cells[0], cells[5] = f"{100 * found.attainment:.2f} %", f"{found.accelerator_hours:,.2f}"
+        table.add_row("(clairvoyant)", *cells, "1.00")
+    return Group(table, *(["Stopped before the end: the table is of what was run."] if report.was_stopped else []))
+
+
+def _cells(outcome: PolicyOutcome) -> list[str]:
+    cells = []
+    for _, name, shown in _COLUMNS:
+        value = mean_figure(outcome, name)
+        cells.append("-" if value is None else shown(value))
+    return cells
+
+
+def _ratio(outcome: PolicyOutcome, report: Report) -> str:
+    hours = mean_figure(outcome, "accelerator_hours")
+    if report.clairvoyant is None or hours is None:
+        return "-"
+    return f"{hours / report.clairvoyant.accelerator_hours:.2f}"

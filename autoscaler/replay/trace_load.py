@@ -1,0 +1,103 @@
+"""Which load does a run get from a trace? A part of it, for so many times as many users, by a seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from autoscaler.replay.arrivals import arrivals
+from autoscaler.replay.serving_replica import Request
+from autoscaler.replay.trace import BinnedTrace, FloatArray, RequestTrace, TraceError, draw_requests, scale_requests
+
+# Second 0 of every trace: a Monday at midnight UTC.
+TRACE_BEGINS_AT_SECONDS = datetime(2026, 1, 5, tzinfo=UTC).timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBins:
+    """A load in bins of equal length from its start: requests a second, and mean tokens of a request (0: none came)."""
+
+    bin_seconds: float
+    requests_per_second: FloatArray
+    input_tokens: FloatArray
+    output_tokens: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class TraceLoad:
+    """From second `start_seconds` of a trace up to `end_seconds`, `scale` times over."""
+
+    trace: RequestTrace | BinnedTrace
+    scale: float
+    start_seconds: float
+    end_seconds: float
+    shared_prefix_tokens: int = 0
+
+    @property
+    def starts_at_seconds(self) -> float:
+        """The start in simulated unix time."""
+        return TRACE_BEGINS_AT_SECONDS + self.start_seconds
+
+    @property
+    def ends_at_seconds(self) -> float:
+        """The end in simulated unix time."""
+        return TRACE_BEGINS_AT_SECONDS + self.end_seconds
+
+    @property
+    def hours(self) -> float:
+        """How long it is."""
+        return (self.end_seconds - self.start_seconds) / 3600.0
+
+    def draw(self, seed: int) -> RequestTrace:
+        """The single requests by one seed; of a trace of requests that is not scaled they are its own."""
+        generator = np.random.default_rng([seed, 0])
+        if isinstance(self.trace, BinnedTrace):
+            return draw_requests(self.trace, generator, self.scale, self.start_seconds, self.end_seconds)
+        return scale_requests(self.trace, generator, self.scale).part(self.start_seconds, self.end_seconds)
+
+    def requests(self, drawn: RequestTrace) -> Iterator[Request]:
+        """The drawn requests on simulated time, for one run."""
+        return arrivals(drawn, TRACE_BEGINS_AT_SECONDS, shared_prefix_tokens=self.shared_prefix_tokens)
+
+    def bins(self, drawn: RequestTrace, bin_seconds: float) -> LoadBins:
+        """The drawn requests counted."""
+        bins = max(1, math.ceil((self.end_seconds - self.start_seconds) / bin_seconds))
+        places = np.clip(((drawn.arrival_seconds - self.start_seconds) / bin_seconds).astype(np.int64), 0, bins - 1)
+        count = np.bincount(places, minlength=bins).astype(np.float64)
+        at_least_one = np.maximum(count, 1.0)
+        return LoadBins(
+            bin_seconds,
+            count / bin_seconds,
+            np.bincount(places, drawn.input_tokens, bins) / at_least_one,
+            np.bincount(places, drawn.output_tokens, bins) / at_least_one,
+        )
+
+
+def trace_load(
+    trace: RequestTrace | BinnedTrace,
+    scale: float,
+    start_seconds: float | None,
+    end_seconds: float | None,
+    shared_prefix_tokens: int,
+) -> TraceLoad:
+    """The asked part of a trace; None is its own start or end. Raises `TraceError` where nothing of it lies there."""
+    if scale <= 0:
+        raise TraceError(f"--trace-scale {scale:g}: a trace cannot be scaled by that; give a number above 0")
+    begins, ends = _extent(trace)
+    start = begins if start_seconds is None else start_seconds
+    end = ends if end_seconds is None else end_seconds
+    if start >= end:
+        raise TraceError(f"--start {start:g} is not before --end {end:g}")
+    if start >= ends or end <= begins:
+        raise TraceError(f"the trace lasts from {begins:g} to {ends:g} s; nothing of it lies from {start:g} to {end:g}")
+    return TraceLoad(trace, scale, start, min(end, ends), shared_prefix_tokens)
+
+
+def _extent(trace: RequestTrace | BinnedTrace) -> tuple[float, float]:
+    if isinstance(trace, BinnedTrace):
+        return trace.start_seconds, trace.end_seconds
+    return min(0.0, float(trace.arrival_seconds[0])), trace.duration_seconds

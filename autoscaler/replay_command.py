@@ -1,0 +1,218 @@
+"""`tokenscaler replay POLICY.yaml... --trace FILE`: what would these policies have done under this load?"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from autoscaler.controller.pool_report import Reporter
+from autoscaler.exit_codes import FINE, WRONG_USAGE
+from autoscaler.replay.baselines.baseline import BASELINES, Occasion
+from autoscaler.replay.clairvoyant import Clairvoyant, find_clairvoyant
+from autoscaler.replay.comparison import PolicyOutcome, Stage, compare
+from autoscaler.replay.decision_file import DecisionFile
+from autoscaler.replay.fleet_description import Fleet, FleetRefused, fleet_from
+from autoscaler.replay.policy_files import PoliciesRefused, ReplayedPolicy, read_policies
+from autoscaler.replay.replica_work import work
+from autoscaler.replay.report_json import Report, report_document
+from autoscaler.replay.report_text import report_table
+from autoscaler.replay.trace import RequestTrace, TraceError, read_trace
+from autoscaler.replay.trace_load import TraceLoad, trace_load
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRequest:
+    """What was asked for on the command line."""
+
+    policies: tuple[Path, ...]
+    trace: str
+    trace_scale: float = 1.0
+    fleet: str | None = None
+    baselines: tuple[str, ...] = ()
+    seed: int = 1
+    seeds: int = 1
+    start_seconds: float | None = None
+    end_seconds: float | None = None
+    json_path: Path | None = None
+    decisions_path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    policies: tuple[ReplayedPolicy, ...]
+    fleet: Fleet
+    load: TraceLoad
+    drawn: RequestTrace
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    problems: tuple[str, ...]
+
+
+def replay_policies(request: ReplayRequest, console: Console) -> int:
+    """Prints the table and writes what was asked for; 2 for wrong input, with every problem on a line of its own.
+
+    Ctrl-C ends the run that is under way; what has been run so far is reported.
+    """
+    prepared = _prepare(request)
+    if isinstance(prepared, _Refused):
+        for problem in prepared.problems:
+            typer.echo(f"tokenscaler: {problem}", err=True)
+        return WRONG_USAGE
+    for assumption in prepared.assumptions:
+        console.print(f"assumed: {assumption}", soft_wrap=True, style="dim")
+    try:
+        with _decisions(request.decisions_path) as decisions:
+            report = _run(request, prepared, decisions, console)
+            console.print(report_table(report), soft_wrap=True)
+            if request.json_path is not None:
+                document = orjson.dumps(report_document(report), option=orjson.OPT_INDENT_2)
+                request.json_path.write_bytes(document + b"\n")
+    except OSError as error:
+        typer.echo(f"tokenscaler: cannot write {error.filename}: {error.strerror}", err=True)
+        return WRONG_USAGE
+    return FINE
+
+
+def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
+    problems: list[str] = []
+    policies = read_policies(request.policies)
+    if isinstance(policies, PoliciesRefused):
+        problems += policies.problems
+    fleet = fleet_from(request.fleet)
+    if isinstance(fleet, FleetRefused):
+        problems += fleet.problems
+    for name in request.baselines:
+        if name not in BASELINES:
+            problems.append(f"--baseline {name}: no baseline is called so; there are: {', '.join(BASELINES)}")
+    prefix = 0 if isinstance(fleet, FleetRefused) else fleet.description.shared_prefix_tokens
+    load = _load(request, prefix)
+    if isinstance(load, str):
+        problems.append(load)
+    if problems or isinstance(policies, PoliciesRefused) or isinstance(fleet, FleetRefused) or isinstance(load, str):
+        return _Refused(tuple(problems))
+    drawn = load.draw(request.seed)
+    if not len(drawn):
+        where = f"from {load.start_seconds:g} to {load.end_seconds:g} s"
+        return _Refused((f"{request.trace}: no request arrives {where}; choose another --start, --end or scale",))
+    assumptions = (*load.trace.assumptions, *fleet.assumptions, *(a for each in policies for a in each.assumptions))
+    return _Prepared(policies, fleet, load, drawn, (*assumptions, *_too_small(policies, fleet, load, drawn)))
+
+
+def _load(request: ReplayRequest, shared_prefix_tokens: int) -> TraceLoad | str:
+    try:
+        trace = read_trace(Path(request.trace))
+        return trace_load(trace, request.trace_scale, request.start_seconds, request.end_seconds, shared_prefix_tokens)
+    except TraceError as error:
+        return str(error)
+    except OSError as error:
+        return f"{request.trace}: cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        return f"{request.trace}: not UTF-8 text; a CSV with the columns of a trace is wanted"
+
+
+def _too_small(policies: Sequence[ReplayedPolicy], fleet: Fleet, load: TraceLoad, drawn: RequestTrace) -> Iterator[str]:
+    """What a user should know before the run: a maximum that the load goes beyond for five minutes and more."""
+    busiest = float(work(fleet.profile, load.bins(drawn, 300.0), fleet.objectives).max())
+    for policy in policies:
+        if policy.maximum < busiest:
+            yield (
+                f"{policy.name}: its maximum of {policy.maximum} replicas is less than the {busiest:.1f} that the "
+                "busiest five minutes fill, so requests will miss; raise maxReplicas or lower --trace-scale"
+            )
+
+
+def _run(request: ReplayRequest, prepared: _Prepared, decisions: DecisionFile | None, console: Console) -> Report:
+    seeds = tuple(range(request.seed, request.seed + request.seeds))
+    with _progress(console) as tells:
+        stage = Stage(prepared.fleet, prepared.load, seeds, tells)
+        outcomes: list[PolicyOutcome] = []
+
+        def reporters(name: str, seed: int) -> Sequence[Reporter]:
+            return () if decisions is None else (decisions.reporter(name, seed),)
+
+        outcomes += compare(stage, prepared.policies, reporters)
+        clairvoyant = None if _was_stopped(outcomes) else find_clairvoyant(stage, prepared.drawn, request.seed)
+        if not _was_stopped(outcomes):
+            outcomes += compare(stage, _baselines(request, prepared, stage, clairvoyant), reporters)
+    return Report(
+        fleet=prepared.fleet,
+        load=prepared.load,
+        trace_name=request.trace,
+        seeds=seeds,
+        outcomes=tuple(outcomes),
+        clairvoyant=clairvoyant,
+        assumptions=prepared.assumptions,
+        was_stopped=_was_stopped(outcomes),
+    )
+
+
+def _was_stopped(outcomes: Sequence[PolicyOutcome]) -> bool:
+    return any(result.was_stopped for outcome in outcomes for result in outcome.results)
+
+
+def _baselines(
+    request: ReplayRequest, prepared: _Prepared, stage: Stage, clairvoyant: Clairvoyant | None
+) -> list[ReplayedPolicy]:
+    minimum = min(policy.minimum for policy in prepared.policies)
+    maximum = max(policy.maximum for policy in prepared.policies)
+    occasion = Occasion(stage, prepared.drawn, request.seed, clairvoyant, max(1, minimum), maximum)
+    made = (BASELINES[name](occasion) for name in request.baselines)
+    return [policy for policy in made if policy is not None]
+
+
+@contextmanager
+def _decisions(path: Path | None) -> Iterator[DecisionFile | None]:
+    if path is None:
+        yield None
+        return
+    with path.open("w", encoding="utf-8") as lines:
+        yield DecisionFile(lines)
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[str, int, float], bool]]:
+    """Shows how far each run is, on a terminal only; the function that is given tells it, and is False after Ctrl-C."""
+    stopped = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with _on_interrupt(stop), Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=1.0)
+        last = ("", 0)
+
+        def tells(name: str, seed: int, share: float) -> bool:
+            nonlocal last
+            if (name, seed) != last:
+                last = (name, seed)
+                bar.reset(task, description=f"{name} (seed {seed})", total=1.0)
+            bar.update(task, completed=share)
+            return not stopped
+
+        yield tells
+
+
+@contextmanager
+def _on_interrupt(stop: Callable[..., None]) -> Iterator[None]:
+    try:
+        before = signal.signal(signal.SIGINT, stop)
+    except ValueError:  # not the main thread, which alone may take signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,192 @@
+"""`tokenscaler replay` from its arguments to its files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from autoscaler.decision_log import read_log
+from autoscaler.decision_record import DecisionRecord
+from autoscaler.replay_command import ReplayRequest, replay_policies
+
+POLICY = """\
+apiVersion: tokenscaler.io/v1alpha1
+kind: InferenceScaler
+metadata: {name: chat, namespace: inference}
+spec:
+  mode: Scale
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: vllm-chat}
+  engine: vllm
+  minReplicas: 1
+  maxReplicas: 8
+  signals:
+    tokensInFlight: {}
+"""
+HEADER = "timestamp_s,value,input_tokens,output_tokens"
+KEYS = {
+    *("requests", "dropped", "attainment", "ttft_p50_s", "ttft_p99_s", "itl_p50_s", "itl_p99_s", "accelerator_hours"),
+    *("cost_dollars", "replica_hours", "scale_ups", "scale_downs", "max_replicas", "preemptions"),
+    *("tokens_per_accelerator_second", "dollars_per_million_tokens"),
+}
+
+
+class Written:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.json, self.decisions = directory / "report.json", directory / "decisions.jsonl"
+        self.policy = directory / "policy.yaml"
+        self.policy.write_text(POLICY)
+        self.trace = directory / "trace.csv"
+        self.trace.write_text("\n".join([HEADER, *(f"{at},1,800,120" for at in range(1, 400))]))
+
+    def request(self, **more: Any) -> ReplayRequest:
+        given: dict[str, Any] = {
+            "policies": (self.policy,),
+            "trace": str(self.trace),
+            "json_path": self.json,
+            "decisions_path": self.decisions,
+        }
+        return ReplayRequest(**(given | more))
+
+    def document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.json.read_text())
+        return document
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    return Written(tmp_path)
+
+
+def ran(request: ReplayRequest) -> tuple[int, str]:
+    screen = StringIO()
+    return replay_policies(request, Console(file=screen, width=250)), screen.getvalue()
+
+
+def test_the_report_has_the_figures_of_every_policy_and_of_the_clairvoyant_plan(written: Written) -> None:
+    code, screen = ran(written.request(baselines=("static-peak", "static-mean", "oracle"), trace_scale=4.0))
+    assert code == 0
+    document = written.document()
+    assert list(document["policies"]) == ["chat", "static-peak", "static-mean", "oracle"]
+    for figures in document["policies"].values():
+        assert set(figures) >= KEYS
+        assert figures["requests"] == pytest.approx(4 * 399, rel=0.02)
+        assert 0.9 <= figures["attainment"] <= 1.0
+    chat = document["policies"]["chat"]
+    assert chat["cost_dollars"] == pytest.approx(3.0 * chat["accelerator_hours"])
+    assert chat["dollars_per_million_tokens"] > 0
+    assert 0 < document["clairvoyant"]["accelerator_hours"] <= chat["accelerator_hours"]
+    assert document["clairvoyant"]["how"]
+    assert document["in_simulation"] is True
+    assert "assumed: an accelerator costs 3 dollars an hour" in screen
+    assert "static-peak" in screen
+
+
+def test_every_decision_can_be_explained_afterwards(written: Written) -> None:
+    code, _ = ran(written.request())
+    assert code == 0
+    records = list(read_log(written.decisions))
+    assert len(records) == 27  # one a tick of 15 s in 399 s
+    assert all(isinstance(record, DecisionRecord) for record in records)
+
+
+def test_bins_with_a_gap_are_taken_with_a_named_assumption(written: Written) -> None:
+    rows = [HEADER, "0,2,1600,200", "60,3,2400,300", "120,,,", "180,2,1600,200"]
+    written.trace.write_text("\n".join(rows))
+    code, screen = ran(written.request())
+    assert code == 0
+    assert "1 of 4 bins were not recorded" in screen
+    assert any("not recorded" in assumption for assumption in written.document()["assumptions"])
+
+
+def test_only_the_asked_part_is_run_and_several_seeds_are_averaged(written: Written) -> None:
+    code, _ = ran(written.request(start_seconds=100.0, end_seconds=250.0, seeds=2))
+    assert code == 0
+    document = written.document()
+    assert document["hours"] == pytest.approx(150 / 3600)
+    assert document["seeds"] == [1, 2]
+    chat = document["policies"]["chat"]
+    assert chat["requests"] == 150
+    assert [each["seed"] for each in chat["by_seed"]] == [1, 2]
+
+
+def test_a_maximum_below_what_the_load_needs_is_said(written: Written) -> None:
+    written.policy.write_text(POLICY.replace("maxReplicas: 8", "maxReplicas: 1"))
+    written.trace.write_text("\n".join([HEADER, *(f"{at},1,8000,300" for at in range(1, 400))]))
+    code, screen = ran(written.request(trace_scale=8.0))
+    assert code == 0
+    assert "chat: its maximum of 1 replicas is less than the" in screen
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param([], "no rows; a trace needs at least one request or bin", id="zero requests"),
+        pytest.param(
+            ["0,2,1600,200", "0,3,1600,200"], "line 3: repeats the stamp of the line before", id="a stamp twice"
+        ),
+        pytest.param(["60,2,1600,200", "0,3,1600,200"], "line 3: lies before the stamp", id="bins out of order"),
+        pytest.param(["0,1,-5,200"], "line 2: input_tokens is -5; it must be a finite number", id="negative tokens"),
+        pytest.param(["0,1,99999999,2"], "line 2: input_tokens is 1e+08; a request has between", id="huge tokens"),
+        pytest.param(["0,1,five,2"], "line 2: input_tokens is 'five', not a number", id="no number"),
+        pytest.param(["0,1,5"], "line 2: 3 fields instead of 4", id="a field too few"),
+    ],
+)
+def test_a_bad_trace_is_refused_with_file_line_and_what_to_do(
+    written: Written, capsys: pytest.CaptureFixture[str], rows: list[str], expected: str
+) -> None:
+    written.trace.write_text("\n".join([HEADER, *rows]))
+    assert ran(written.request())[0] == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"tokenscaler: {written.trace}")
+    assert expected in said
+
+
+def test_one_request_is_enough(written: Written) -> None:
+    written.trace.write_text(f"{HEADER}\n5,1,800,120\n")
+    assert ran(written.request())[0] == 0
+    assert written.document()["policies"]["chat"]["requests"] == 1
+
+
+def test_everything_that_is_wrong_is_said_at_once(written: Written, capsys: pytest.CaptureFixture[str]) -> None:
+    written.policy.write_text(POLICY.replace("maxReplicas", "maxReplica"))
+    request = written.request(trace=str(written.directory / "none.csv"), fleet="h100", baselines=("none",))
+    assert ran(request)[0] == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 5  # two for the misspelt field: it is unknown, and the right one is missing
+    assert "none.csv: cannot be read: No such file" in said[-1]
+    assert "--baseline none: no baseline is called so; there are: oracle" in said[-2]
+
+
+def test_a_part_without_requests_is_refused(written: Written, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran(written.request(start_seconds=900.0, end_seconds=950.0))[0] == 2
+    assert "the trace lasts from 0 to 399.001 s; nothing of it lies from 900 to 950" in capsys.readouterr().err
+
+
+def test_ctrl_c_reports_what_there_is_so_far(written: Written) -> None:
+    written.trace.write_text("\n".join([HEADER, *(f"{at / 10},1,800,120" for at in range(1, 40_000))]))
+    real = signal.getsignal(signal.SIGINT)
+
+    def interrupt(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.7)
+    try:
+        code, screen = ran(written.request(seeds=50))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert code == 0
+    assert "Stopped before the end" in screen
+    document = written.document()
+    assert document["was_stopped"] is True
+    assert document["clairvoyant"] is None
+    assert signal.getsignal(signal.SIGINT) is real
