@@ -23,11 +23,14 @@ START_SECONDS = 10.0
 
 
 class CertificateFiles:
-    """The serving certificate, its key and the authority of the clients, as they stand on disk."""
+    """`tls.crt` and `tls.key` to serve with and `ca.crt`, the authority of the clients, in a folder.
 
-    def __init__(self, certificate: Path, key: Path, client_authority: Path) -> None:
+    So a Secret of cert-manager is mounted; somebody else renews them.
+    """
+
+    def __init__(self, directory: Path) -> None:
         """Reads nothing yet."""
-        self._paths = (certificate, key, client_authority)
+        self._paths = (directory / "tls.crt", directory / "tls.key", directory / "ca.crt")
         self._newest: tuple[bytes, ...] | None = None
 
     def read(self) -> grpc.ServerCertificateConfiguration:

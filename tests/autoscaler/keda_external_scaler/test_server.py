@@ -46,15 +46,15 @@ class Certificates:
 
     @property
     def files(self) -> CertificateFiles:
-        return CertificateFiles(self.folder / "server.crt", self.folder / "server.key", self.folder / "clients.crt")
+        return CertificateFiles(self.folder)
 
 
 @pytest.fixture
 def certificates(tmp_path: Path) -> Certificates:
     authority = CertificateAuthority()
-    authority.issue("tokenscaler", tmp_path / "server")
+    authority.issue("tokenscaler", tmp_path / "tls")
     authority.issue("keda-operator", tmp_path / "client")
-    (tmp_path / "clients.crt").write_text(authority.certificate_text)
+    (tmp_path / "ca.crt").write_text(authority.certificate_text)
     return Certificates(authority, tmp_path)
 
 
@@ -252,9 +252,9 @@ def test_a_renewed_certificate_is_taken_up_and_running_streams_stay(running: Run
         stream = keda.stream()
         assert next(stream).result is True
         renewed = CertificateAuthority()
-        renewed.issue("tokenscaler", folder / "server")
+        renewed.issue("tokenscaler", folder / "tls")
         renewed.issue("keda-operator", folder / "client")
-        (folder / "clients.crt").write_text(renewed.certificate_text)
+        (folder / "ca.crt").write_text(renewed.certificate_text)
 
         with replace(running, certificates=Certificates(renewed, folder)).scaler() as later:
             assert later.is_active()
@@ -263,7 +263,7 @@ def test_a_renewed_certificate_is_taken_up_and_running_streams_stay(running: Run
 
 
 def test_a_certificate_that_cannot_be_read_leaves_the_old_one(running: Running) -> None:
-    (running.certificates.folder / "server.key").unlink()
+    (running.certificates.folder / "tls.key").unlink()
 
     with running.scaler() as keda:
         assert keda.is_active()
@@ -272,7 +272,7 @@ def test_a_certificate_that_cannot_be_read_leaves_the_old_one(running: Running) 
 def test_a_taken_port_and_a_missing_file_are_said_at_the_start(running: Running, tmp_path: Path) -> None:
     look_up = look_up_in(running.source, running.clock)
     taken = ExternalScalerServer(look_up, "127.0.0.1", running.server.port, running.certificates.files)
-    missing = CertificateFiles(tmp_path / "none.crt", tmp_path / "none.key", tmp_path / "none.crt")
+    missing = CertificateFiles(tmp_path / "none")
 
     with pytest.raises(OSError, match="is the port taken"):
         taken.start()
