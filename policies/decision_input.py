@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forecasting.forecast import Forecast, ForecastUnavailable
+from policies.accelerator_sharing import AcceleratorAllowance
 from policies.capacity.learned_capacity import LearnedCapacity
 from policies.cold_start import ColdStart, learn_cold_start
 from policies.history import ScalingHistory
@@ -19,6 +20,7 @@ class DecisionInput:
     `learned_cold_start` is what the pool's own starts have taught; None: no start has been seen.
     `learned_capacity` is what a replica can do within the objectives; None: nothing has been learned of it yet.
     `forecast` is of the tokens that will arrive, per second; None: nothing is forecast for this pool (yet).
+    `accelerator_allowance` is the pool's share where accelerators have a ceiling; None: nothing limits them.
     """
 
     now_seconds: float
@@ -29,6 +31,7 @@ class DecisionInput:
     learned_cold_start: ColdStart | None = None
     learned_capacity: LearnedCapacity | None = None
     forecast: Forecast | ForecastUnavailable | None = None
+    accelerator_allowance: AcceleratorAllowance | None = None
 
     @property
     def cold_start(self) -> ColdStart:

@@ -90,3 +90,12 @@ class Reason(StrEnum):
     ACCELERATORS_UNKNOWN = "AcceleratorsUnknown"  # accelerators of a replica, or its desired replicas, are not known
     ACCELERATORS_SUFFICIENT = "AcceleratorsSufficient"
     ACCELERATORS_SHORT = "AcceleratorsShort"
+    ACCELERATOR_CEILING = "AcceleratorCeiling"  # the pool's ceiling leaves fewer nodes, or a scaler fewer replicas
+    NODES_NEEDED = "NodesNeeded"
+    SLACK_NODES = "SlackNodes"
+    NODES_IN_USE = "NodesInUse"  # a limit is not lowered below the nodes that are there
+    LIMITS_IN_STEP = "LimitsInStep"
+    LIMITS_NOT_WRITTEN = "LimitsNotWritten"
+    NODE_SHAPE_CONTRADICTED = "NodeShapeContradicted"
+    NODE_POOL_NOT_FOUND = "NodePoolNotFound"
+    NODE_POOL_NOT_READY = "NodePoolNotReady"

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.accelerator_sharing import AcceleratorDemand
+from policies.node_capacity import (
+    CapacityType,
+    NodeCapacityParameters,
+    NodePoolState,
+    nodes_for,
+    plan_node_capacity,
+    split_nodes,
+)
+from policies.reasons import Reason
+
+ON_DEMAND, SPOT = CapacityType.ON_DEMAND, CapacityType.SPOT
+
+
+def wants(replicas: int, accelerators: int = 8, *, stands: int = 0, name: str = "a") -> AcceleratorDemand:
+    return AcceleratorDemand(name, replicas, stands, 0, accelerators)
+
+
+@pytest.mark.parametrize(
+    ("demands", "nodes"),
+    [
+        pytest.param([], 0, id="nobody wants anything"),
+        pytest.param([wants(3)], 3, id="a replica takes a whole node"),
+        pytest.param([wants(5, 4)], 3, id="two replicas of half a node share one, the fifth opens a third"),
+        pytest.param([wants(3, 16)], 6, id="a replica of two nodes takes two"),
+        pytest.param([wants(2, 12)], 4, id="a replica of a node and a half takes two whole ones"),
+        pytest.param([wants(1, 4), wants(4, 1), wants(2, 2)], 2, id="small replicas fill what larger ones leave"),
+        pytest.param([wants(1, 3), wants(1, 3), wants(1, 3)], 2, id="what does not divide leaves a rest"),
+        pytest.param([wants(2, stands=5)], 5, id="replicas that still stand keep their place"),
+    ],
+)
+def test_replicas_are_packed_into_whole_nodes(demands: list[AcceleratorDemand], nodes: int) -> None:
+    assert nodes_for(8, demands) == nodes
+
+
+@pytest.mark.parametrize(
+    ("nodes", "floor_percent", "split"),
+    [
+        pytest.param(5, 20, (1, 4), id="20 % of 5"),
+        pytest.param(6, 20, (2, 4), id="20 % of 6 is more than one node"),
+        pytest.param(15, 20, (3, 12), id="20 % of 15, where floating point is wrong"),
+        pytest.param(3, 70, (3, 0), id="a spot cap of 30 % means no spot below four nodes"),
+        pytest.param(10, 70, (7, 3), id="a spot cap of 30 % of 10"),
+        pytest.param(4, 100, (4, 0), id="no spot at all"),
+        pytest.param(0, 20, (0, 0), id="nothing"),
+    ],
+)
+def test_the_on_demand_floor_is_exact_in_whole_nodes(nodes: int, floor_percent: int, split: tuple[int, int]) -> None:
+    assert split_nodes(nodes, floor_percent) == split
+
+
+def a_pool(in_use: int = 0, kind: CapacityType = ON_DEMAND, *, ready: bool = True) -> NodePoolState:
+    return NodePoolState(kind.value, kind, in_use, None, ready)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "parameters", "pools", "limits"),
+    [
+        pytest.param(4, {}, [a_pool()], [5], id="what replicas take and one node to spare"),
+        pytest.param(2, {}, [a_pool(6)], [6], id="nodes that are there leave first"),
+        pytest.param(9, {"ceiling_nodes": 6}, [a_pool()], [6], id="the ceiling binds, slack included"),
+        pytest.param(2, {"ceiling_nodes": 4}, [a_pool(7)], [7], id="a ceiling below what is there deletes nothing"),
+        pytest.param(
+            10, {"on_demand_floor_percent": 20}, [a_pool(), a_pool(kind=SPOT)], [3, 8], id="slack is on demand"
+        ),
+        pytest.param(
+            10, {"on_demand_floor_percent": 20}, [a_pool(kind=SPOT), a_pool()], [3, 8], id="in whatever order"
+        ),
+        pytest.param(
+            10,
+            {"on_demand_floor_percent": 20},
+            [a_pool(), a_pool(kind=SPOT, ready=False)],
+            [11, 0],
+            id="a spot pool that makes no nodes leaves all to on demand",
+        ),
+        pytest.param(
+            10,
+            {"on_demand_floor_percent": 20, "ceiling_nodes": 10},
+            [a_pool(2), a_pool(9, SPOT)],
+            [2, 9],
+            id="spot nodes that are too many leave before on-demand ones may come",
+        ),
+        pytest.param(
+            10,
+            {"on_demand_floor_percent": 20, "ceiling_nodes": 12},
+            [a_pool(2), a_pool(8, SPOT)],
+            [3, 8],
+            id="the ceiling holds over both",
+        ),
+    ],
+)
+def test_limits_in_whole_nodes(
+    replicas: int, parameters: dict[str, int], pools: list[NodePoolState], limits: list[int]
+) -> None:
+    plan = plan_node_capacity(NodeCapacityParameters(8, **parameters), [wants(replicas)], pools)
+    assert [each.limit_nodes for each in plan.node_pools] == limits
+
+
+def test_a_plan_says_how_it_came_about() -> None:
+    plan = plan_node_capacity(NodeCapacityParameters(8, ceiling_nodes=6), [wants(9)], [a_pool(7)])
+    assert plan.needed_nodes == 9
+    (pool,) = plan.node_pools
+    assert [(step.name, step.after, step.reason) for step in pool.steps] == [
+        ("replicas", 6, Reason.ACCELERATOR_CEILING),
+        ("slack", 6, Reason.SLACK_NODES),
+        ("inUse", 7, Reason.NODES_IN_USE),
+    ]
+    assert pool.steps[0].message == "replicas take 9 nodes, the ceiling leaves 6, 6 of them here"
+
+
+_demands = st.lists(
+    st.builds(
+        AcceleratorDemand,
+        scaler=st.uuids().map(str),
+        wanted_replicas=st.integers(0, 300),
+        current_replicas=st.integers(0, 300),
+        minimum_replicas=st.just(0),
+        accelerators_per_replica=st.sampled_from([1, 2, 3, 4, 8, 12, 16]),
+    ),
+    max_size=12,
+)
+_parameters = st.builds(
+    NodeCapacityParameters,
+    accelerators_per_node=st.sampled_from([1, 4, 8]),
+    slack_nodes=st.integers(0, 4),
+    ceiling_nodes=st.none() | st.integers(0, 400),
+    on_demand_floor_percent=st.integers(0, 100),
+)
+_pools = st.tuples(st.integers(0, 300), st.none() | st.tuples(st.integers(0, 300), st.booleans())).map(
+    lambda drawn: (
+        [a_pool(drawn[0])] if drawn[1] is None else [a_pool(drawn[0]), a_pool(drawn[1][0], SPOT, ready=drawn[1][1])]
+    )
+)
+
+
+@given(_parameters, _demands, _pools)
+def test_no_plan_breaks_what_must_hold(
+    parameters: NodeCapacityParameters, demands: list[AcceleratorDemand], pools: list[NodePoolState]
+) -> None:
+    plan = plan_node_capacity(parameters, demands, pools)
+    limits = {each.name: each.limit_nodes for each in plan.node_pools}
+    in_use = sum(pool.nodes_in_use for pool in pools)
+    assert all(limits[pool.name] >= pool.nodes_in_use for pool in pools), "never below what is there"
+    if parameters.ceiling_nodes is None:
+        assert sum(limits.values()) >= plan.needed_nodes + parameters.slack_nodes, "every replica finds a place"
+    else:
+        assert sum(limits.values()) <= max(parameters.ceiling_nodes, in_use), "never more than the ceiling"
+    accelerators = sum(max(d.wanted_replicas, d.current_replicas) * d.accelerators_per_replica for d in demands)
+    assert plan.needed_nodes * parameters.accelerators_per_node >= accelerators
+    if SPOT.value in limits and limits[SPOT.value] > pools[-1].nodes_in_use:
+        wanted = limits[SPOT.value] * 100
+        assert wanted <= (100 - parameters.on_demand_floor_percent) * plan.needed_nodes, "spot never above its share"
+
+
+@given(_parameters, _demands, _pools, st.integers(0, 11))
+def test_more_replicas_never_mean_a_lower_limit_on_demand(
+    parameters: NodeCapacityParameters, demands: list[AcceleratorDemand], pools: list[NodePoolState], place: int
+) -> None:
+    more = [*demands, wants(place + 1, name="one more")]
+    before, after = (plan_node_capacity(parameters, each, pools) for each in (demands, more))
+    assert after.node_pools[0].limit_nodes >= before.node_pools[0].limit_nodes
+
+
+@given(_demands, st.sampled_from([1, 4, 8]))
+def test_sizes_that_divide_a_node_waste_nothing(demands: list[AcceleratorDemand], accelerators_per_node: int) -> None:
+    whole = [demand for demand in demands if accelerators_per_node % demand.accelerators_per_replica == 0]
+    accelerators = sum(max(d.wanted_replicas, d.current_replicas) * d.accelerators_per_replica for d in whole)
+    assert nodes_for(accelerators_per_node, whole) == -(-accelerators // accelerators_per_node)
