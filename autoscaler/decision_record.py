@@ -17,7 +17,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from policies.decision import DecisionStep, ScalingDecision, decide
+from policies.decision import DecisionStep, ScalingDecision, counterfactuals_of, decide
 from policies.decision_input import DecisionInput
 from policies.history import ScalingHistory
 from policies.reasons import Reason
@@ -71,7 +71,9 @@ class RecordedStep:
 class RecordedDecision:
     """The result: who asked for what (votes by name), and the limits in their order.
 
-    `remembered` is a digest of what the next decision remembers, which the next record holds whole.
+    `without` has the counts that would have come without the binding vote, and without each limit that changed the
+    count; `with_advice` those with each vote that is advice only. `remembered` is a digest of what the next decision
+    remembers, which the next record holds whole.
     """
 
     desired_replicas: int
@@ -81,6 +83,8 @@ class RecordedDecision:
     binding: str | None = None
     votes: Mapping[str, RecordedVote] | None = None
     steps: tuple[RecordedStep, ...] = ()
+    without: Mapping[str, int] | None = None
+    with_advice: Mapping[str, int] | None = None
 
 
 class DecisionRecord(BaseModel):
@@ -138,12 +142,13 @@ def record_decision(
         namespace=namespace,
         name=name,
         input=decision_input,
-        decision=_recorded(decision),
+        decision=_recorded(decision_input, decision),
         actuation=actuation,
     )
 
 
-def _recorded(decision: ScalingDecision) -> RecordedDecision:
+def _recorded(decision_input: DecisionInput, decision: ScalingDecision) -> RecordedDecision:
+    otherwise = counterfactuals_of(decision_input)
     remembered = _HISTORY.dump_json(decision.next_history, exclude_defaults=True)
     return RecordedDecision(
         desired_replicas=decision.desired_replicas,
@@ -153,6 +158,8 @@ def _recorded(decision: ScalingDecision) -> RecordedDecision:
         binding=decision.binding,
         votes={vote.recommender: _recorded_vote(vote) for vote in decision.recommendations} or None,
         steps=tuple(_recorded_step(step) for step in decision.steps),
+        without=otherwise.without or None,
+        with_advice=otherwise.with_advice or None,
     )
 
 
@@ -211,7 +218,7 @@ def _with_whole_signals(document: JsonObject) -> JsonObject:
 
 def differences(record: DecisionRecord) -> tuple[str, ...]:
     """Decides the record's input again; one sentence for each part of the decision that comes out otherwise."""
-    again = record.model_copy(update={"decision": _recorded(decide(record.input))})
+    again = record.model_copy(update={"decision": _recorded(record.input, decide(record.input))})
     return tuple(_differences("decision", record.document()["decision"], again.document()["decision"]))
 
 

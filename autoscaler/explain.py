@@ -6,7 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoscaler.decision_record import DecisionRecord, RecordedVote, differences
+from autoscaler.decision_record import DecisionRecord, RecordedDecision, RecordedVote, differences
 from policies.observation import MetricsObservation, QueryValue
 from policies.wording import joined, number
 
@@ -31,6 +31,7 @@ def render_record(record: DecisionRecord) -> RenderableType:
         _seen(record),
         _votes(record),
         _steps(record),
+        _otherwise(record.decision),
         Text(f"write: {record.actuation.reason.value}: {record.actuation.message}"),
         _proof(record),
     )
@@ -96,6 +97,12 @@ def _steps(record: DecisionRecord) -> RenderableType:
         after, style = (step.before, "") if step.after is None else (step.after, "bold")
         _add_row(table, step.name, str(step.before), str(after), step.reason.value, step.message, style=style)
     return table
+
+
+def _otherwise(decision: RecordedDecision) -> RenderableType:
+    without = [f"without {name}: {count}" for name, count in (decision.without or {}).items()]
+    advised = [f"with {name}: {count}" for name, count in (decision.with_advice or {}).items()]
+    return Text("at this moment " + (", ".join(without + advised) or "nothing asks for a count"))
 
 
 def _add_row(table: Table, *cells: str, style: str = "") -> None:

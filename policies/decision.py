@@ -14,6 +14,7 @@ from policies.constraints.rate_limit import limit_by_rate
 from policies.constraints.replica_bounds import bounds_at, limit_to_bounds
 from policies.constraints.stabilization import limit_by_stabilization, longest_window_seconds
 from policies.constraints.tolerance import limit_by_tolerance
+from policies.counterfactuals import Counterfactuals, counterfactuals, without_binding_vote
 from policies.decision_input import DecisionInput
 from policies.explanation import explain
 from policies.history import ScalingHistory, after_any_gap, with_recommendation
@@ -101,12 +102,38 @@ def decide(decision_input: DecisionInput) -> ScalingDecision:
     return ScalingDecision(
         desired_replicas=replicas,
         reason=_reason(situation, telling),
-        message=explain(situation, replicas, [step.message for step in telling]),
+        message=explain(
+            situation, replicas, [_without_forecast(situation, replicas), *(step.message for step in telling)]
+        ),
         recommendations=(*situation.recommendations, *situation.advice),
         binding=situation.binding.recommender if situation.binding else None,
         steps=tuple(steps),
         next_history=_next_history(situation, steps, replicas),
     )
+
+
+def counterfactuals_of(decision_input: DecisionInput) -> Counterfactuals:
+    """What `decide` would come to without the binding vote, and without each limit that changes the count.
+
+    For who reads a decision; it costs as much as the decision itself.
+    """
+    situation = _understand(decision_input)
+    table, replicas = _table_for(situation)
+    changed_by = []
+    for name, limit in table.items():
+        after = limit(situation, replicas).replicas
+        if after != replicas:
+            changed_by.append(name)
+        replicas = after
+    return counterfactuals(situation, tuple(changed_by), _count_of)
+
+
+def _count_of(situation: Situation, skipped: str | None) -> int:
+    table, replicas = _table_for(situation)
+    for name, limit in table.items():
+        if name != skipped:
+            replicas = limit(situation, replicas).replicas
+    return replicas
 
 
 def _understand(decision_input: DecisionInput) -> Situation:
@@ -134,6 +161,15 @@ def _table_for(situation: Situation) -> tuple[Mapping[str, Constraint], int]:
     if not bounds.minimum <= current <= bounds.maximum:
         return STEPS_BEYOND_BOUNDS, current
     return STEPS, proposed
+
+
+def _without_forecast(situation: Situation, desired_replicas: int) -> str:
+    """What would be without the forecast where it rules: the load that it speaks of has not come yet."""
+    binding = situation.binding
+    if binding is None or not binding.is_forecast:
+        return ""
+    count = _count_of(without_binding_vote(situation), None)
+    return "" if count == desired_replicas else f"without the forecast: {count}"
 
 
 def _reason(situation: Situation, telling: list[DecisionStep]) -> Reason:

@@ -250,6 +250,13 @@ def test_a_record_of_ten_replicas_with_a_full_history_is_small(signals: dict[str
     assert len(a_record(report).to_json_line()) <= maximum_bytes
 
 
+def test_a_record_says_what_would_be_without_what_gave_the_count() -> None:
+    behavior = {"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 15}]}}
+    record = a_record(a_decision_report(scaler=a_scaler(behavior=behavior), waiting=80.0))
+    assert record.document()["decision"]["without"] == {"waitingRequests": 4, "rateLimit": 8}
+    assert record.decision.desired_replicas == 5
+
+
 def test_a_field_is_written_only_where_it_is_not_the_default() -> None:
     document = a_record().document()
     assert document["input"]["replicas"] == {"spec": 4, "status": 4, "ready": 4}

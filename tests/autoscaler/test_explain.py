@@ -54,6 +54,7 @@ def tampered(record: DecisionRecord) -> DecisionRecord:
         pytest.param(a_record(), "waitingRequests 80 20 4 0 0 5 s", id="a signal"),
         pytest.param(a_record(), "* waitingRequests 8.00", id="the binding vote is marked"),
         pytest.param(a_record(), "tolerance 8 8 NotLimited", id="each limit"),
+        pytest.param(a_record(), "at this moment without waitingRequests: 4", id="what would be without it"),
         pytest.param(
             a_record(), "write: SucceededRescale: Deployment inference/llama: 4 -> 8", id="what came of the write"
         ),

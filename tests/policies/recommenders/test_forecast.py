@@ -132,7 +132,7 @@ def test_active_raises_like_any_other_vote() -> None:
     assert (decision.desired_replicas, decision.binding, decision.reason) == (6, "forecast", Reason.FORECAST)
     assert decision.message == (
         "6: the forecast for the next 6 min (50 % quantile 30 000 tokens a second at 5 000 a replica) needs 6; "
-        "tokenRate 3.68"
+        "tokenRate 3.68; without the forecast: 4"
     )
 
 
