@@ -85,17 +85,22 @@ class Vector:
     @property
     def is_partial(self) -> bool:
         """Whether the warnings say more than a remark on the query."""
-        return any(not _REMARK.match(warning) for warning in self.warnings)
+        return any(not is_remark(warning) for warning in self.warnings)
+
+
+def is_remark(warning: str) -> bool:
+    """Whether a warning of Prometheus speaks of the query, and not of data that may be missing."""
+    return _REMARK.match(warning) is not None
 
 
 def read_answer(document: Any, asked: str) -> Vector | PrometheusFailure:
     """A decoded 200 answer of /api/v1/query -> its vector, or why it is none. `asked` opens the message."""
     if not isinstance(document, dict) or document.get("status") != "success":
-        return _bad(asked, f"a document without status success: {excerpt(repr(document))}")
+        return bad_answer(asked, f"a document without status success: {excerpt(repr(document))}")
     data = document.get("data")
     kind = data.get("resultType") if isinstance(data, dict) else None
     if not isinstance(data, dict) or kind not in ("vector", "scalar"):
-        wrong = _bad(asked, f"resultType {kind!r}; ask for one number a series now (no range, no string)")
+        wrong = bad_answer(asked, f"resultType {kind!r}; ask for one number a series now (no range, no string)")
         return replace(wrong, error_type=_WRONG_TYPE)
     warnings = document.get("warnings") or ()
     try:
@@ -107,7 +112,7 @@ def read_answer(document: Any, asked: str) -> Vector | PrometheusFailure:
         samples = [(row["metric"], float(row["value"][1]) if "value" in row else float("nan")) for row in rows]
         at = rows[0]["value"][0] if rows and "value" in rows[0] else None
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        return _bad(asked, f"a result that cannot be read ({type(error).__name__}: {excerpt(str(error))})")
+        return bad_answer(asked, f"a result that cannot be read ({type(error).__name__}: {excerpt(str(error))})")
     return Vector(samples, None if at is None else float(at), _texts(warnings))
 
 
@@ -131,10 +136,10 @@ def bad_body(body: bytes, asked: str) -> PrometheusFailure:
     """A 200 answer that is no JSON."""
     text = body.decode("utf-8", "replace")
     if text.lstrip()[:1] == "<":
-        return _bad(asked, f"an HTML page ({excerpt(text)}); is this a login page or another server's address?")
+        return bad_answer(asked, f"an HTML page ({excerpt(text)}); is this a login page or another server's address?")
     if text.lstrip()[:1] in ("{", "["):
-        return _bad(asked, f"JSON that breaks off or is damaged after {len(body)} bytes: {excerpt(text)}")
-    return _bad(asked, f"no JSON: {excerpt(text) or 'an empty body'}")
+        return bad_answer(asked, f"JSON that breaks off or is damaged after {len(body)} bytes: {excerpt(text)}")
+    return bad_answer(asked, f"no JSON: {excerpt(text) or 'an empty body'}")
 
 
 def excerpt(text: str) -> str:
@@ -143,7 +148,8 @@ def excerpt(text: str) -> str:
     return flat if len(flat) <= EXCERPT_LENGTH else flat[: EXCERPT_LENGTH - 1] + "…"
 
 
-def _bad(asked: str, what: str) -> PrometheusFailure:
+def bad_answer(asked: str, what: str) -> PrometheusFailure:
+    """A 200 answer that is not what was asked for."""
     return PrometheusFailure(FailureKind.BAD_ANSWER, f"{asked}: answered 200 with {what}")
 
 

@@ -103,6 +103,16 @@ def plan_queries(engines: Iterable[str], namespaces: Iterable[str], settings: Qu
     return QueryPlan(_questions(every_tick), _questions(slow))
 
 
+def processed_tokens_promql(
+    engines: Iterable[str], namespaces: Iterable[str], settings: QuerySettings, window_seconds: int
+) -> str:
+    """Prompt and generated tokens per second over a window, a row a workload; empty where no engine counts them."""
+    window = settings.model_copy(update={"rate_window_seconds": window_seconds})
+    writer = _Writer(sorted(engines), one_of(settings.namespace_label, namespaces), window)
+    sums = [writer.by_workload(signal) for signal in (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS)]
+    return " + ".join(sums) if all(sums) else ""
+
+
 def _questions(queries: Mapping[Purpose, str]) -> dict[Purpose, Question]:
     return {purpose: Question(purpose.value, promql) for purpose, promql in queries.items() if promql}
 
@@ -141,6 +151,10 @@ class _Writer:
 
     def by_engine(self, signal: Signal) -> str:
         return self._chain(self._metrics(signal), self._number_of(signal))
+
+    def by_workload(self, signal: Signal) -> str:
+        chain = self._chain(self._metrics(signal), self._number_of(signal))
+        return self._summed_by_workload(chain) if chain else ""
 
     def cache_config(self) -> str:
         infos = [

@@ -50,6 +50,10 @@ class PrometheusSettings(BaseModel):
     maximum_answer_bytes: int = Field(default=64 * 1024 * 1024, ge=1024, description="After decompression.")
     threads: int = Field(default=8, ge=1, le=64)
 
+    def for_the_past(self) -> Self:
+        """The same server, asked about weeks: one question at a time, and an answer may take a minute."""
+        return self.model_copy(update={"read_timeout_seconds": 60.0, "round_seconds": 60.0, "threads": 1})
+
     @model_validator(mode="after")
     def _login_is_complete(self) -> Self:
         if (self.basic_auth_username is None) != (self.basic_auth_password_file is None):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeAlias
 
 import requests
 import urllib3
@@ -26,9 +27,14 @@ from autoscaler.prometheus.answer import (
 )
 from autoscaler.prometheus.bounded_session import AnswerTooLargeError, BoundedSession, DeadlineExceededError, broken_off
 from autoscaler.prometheus.credentials import CredentialsUnreadableError, Fingerprint, authentication, fingerprint
+from autoscaler.prometheus.range_answer import RangeQuestion, RangeVector, read_range
 from autoscaler.prometheus.settings import PrometheusSettings
 
 Answer: TypeAlias = Vector | PrometheusFailure
+RangeAnswer: TypeAlias = RangeVector | PrometheusFailure
+
+_Parameters: TypeAlias = dict[str, str]
+_Timeout: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,14 @@ class QuerySource(Protocol):
 
     def ask(self, questions: Sequence[Question]) -> Sequence[Answer]:
         """One answer or failure a question, in the same order; returns in bounded time and never raises."""
+        ...
+
+
+class RangeSource(Protocol):
+    """Whoever answers range queries."""
+
+    def ask_range(self, question: RangeQuestion) -> RangeAnswer:
+        """The series or a failure; returns in bounded time and never raises."""
         ...
 
 
@@ -110,6 +124,24 @@ class PrometheusSource:
         )
         return answers
 
+    def ask_range(self, question: RangeQuestion) -> RangeAnswer:
+        """The series or a failure, within `round_seconds`, asked in the calling thread; never raises."""
+        deadline = self._clock.monotonic_seconds() + self._settings.round_seconds
+        session, connection = self._current_connection()
+        asked = self._asked(question)
+
+        def send(parameters: _Parameters, timeout: _Timeout) -> None:
+            begin, end = (
+                datetime.fromtimestamp(at, UTC) for at in (question.starts_at_seconds, question.ends_at_seconds)
+            )
+            step = f"{question.step_seconds}s"
+            connection.custom_query_range(question.promql, begin, end, step, params=parameters, timeout=timeout)
+
+        document = self._ask_document(asked, session, deadline, send)
+        answer = document if isinstance(document, PrometheusFailure) else read_range(document, question, asked)
+        self._count([answer])
+        return answer
+
     def _round(
         self, questions: Sequence[Question], session: BoundedSession, connection: PrometheusConnect, deadline: float
     ) -> list[Answer]:
@@ -124,31 +156,46 @@ class PrometheusSource:
             else:
                 # A running request ends by its own read timeout; it only occupies its thread until then.
                 future.cancel()
-                answers.append(self._late(question))
+                answers.append(self._late(self._asked(question)))
         self._count(answers)
         return answers
 
-    def _late(self, question: Question) -> PrometheusFailure:
+    def _late(self, asked: str) -> PrometheusFailure:
         seconds = self._settings.round_seconds
-        return PrometheusFailure(FailureKind.TIMEOUT, f"{self._asked(question)}: no answer within {seconds:g} s")
+        return PrometheusFailure(FailureKind.TIMEOUT, f"{asked}: no answer within {seconds:g} s")
 
-    def _asked(self, question: Question) -> str:
+    def _asked(self, question: Question | RangeQuestion) -> str:
         return f"query {question.name} at {self._settings.url}"
 
     def _ask_one(
         self, question: Question, session: BoundedSession, connection: PrometheusConnect, deadline: float
     ) -> Answer:
+        asked = self._asked(question)
+
+        def send(parameters: _Parameters, timeout: _Timeout) -> None:
+            connection.custom_query(question.promql, params=parameters, timeout=timeout)
+
+        document = self._ask_document(asked, session, deadline, send)
+        return document if isinstance(document, PrometheusFailure) else read_answer(document, asked)
+
+    def _ask_document(
+        self,
+        asked: str,
+        session: BoundedSession,
+        deadline: float,
+        send: Callable[[_Parameters, _Timeout], None],
+    ) -> Any:
+        """The decoded document of a 200 answer, or the failure."""
         remaining = deadline - self._clock.monotonic_seconds()
         if remaining <= 0:
-            return self._late(question)
-        asked = self._asked(question)
+            return self._late(asked)
         session.begin(deadline)
         read_seconds = min(self._settings.read_timeout_seconds, remaining)
         timeout = (min(self._settings.connect_timeout_seconds, remaining), read_seconds)
         # The server gives up when we do, instead of computing on for nobody.
         parameters = {"timeout": f"{max(1, round(read_seconds * 1000))}ms", **self._settings.query_parameters}
         try:
-            connection.custom_query(question.promql, params=parameters, timeout=timeout)
+            send(parameters, timeout)
         except (PrometheusApiClientException, ValueError, KeyError, TypeError) as error:
             # Raised by the client for an answer it does not like; what came is read below. Without one the request
             # could not be made; the error's text may hold a header, so only its kind is told.
@@ -167,7 +214,7 @@ class PrometheusSource:
             return PrometheusFailure(FailureKind.UNREACHABLE, f"{asked}: {_short(error)}")
         return self._read(session, asked)
 
-    def _read(self, session: BoundedSession, asked: str) -> Answer:
+    def _read(self, session: BoundedSession, asked: str) -> Any:
         answer = session.last_answer
         if answer is None:
             raise AssertionError("PrometheusConnect returned without having sent a request")
@@ -180,7 +227,7 @@ class PrometheusSource:
         if answer.status_code != 200:
             location = answer.headers.get("Location")
             return read_rejection(answer.status_code, document, answer.content, location, asked)
-        return read_answer(document, asked)
+        return document
 
     def _current_connection(self) -> tuple[BoundedSession, PrometheusConnect]:
         """The connection, made anew when a certificate or key file has changed: open ones would go on with the old."""
@@ -224,9 +271,9 @@ class PrometheusSource:
         )
         return session, connection
 
-    def _count(self, answers: Sequence[Answer]) -> None:
+    def _count(self, answers: Sequence[Answer | RangeAnswer]) -> None:
         kinds = [answer.kind for answer in answers if isinstance(answer, PrometheusFailure)]
-        vectors = [answer for answer in answers if isinstance(answer, Vector)]
+        vectors = [answer for answer in answers if isinstance(answer, Vector | RangeVector)]
         with self._lock:
             before = self._counts
             self._counts = QueryCounts(
