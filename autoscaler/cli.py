@@ -104,11 +104,22 @@ def run(
         Path | None, typer.Option(help="YAML with authentication, TLS, headers and timeouts of the Prometheus client.")
     ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    metrics_api_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve external.metrics.k8s.io there, over TLS, for HPAs.")
+    ] = None,
+    metrics_api_service: Annotated[
+        str, typer.Option(help="Service of the metrics API, in the Lease's namespace; its certificate is for it.")
+    ] = "tokenscaler-metrics",
+    metrics_api_certificate: Annotated[
+        Path | None,
+        typer.Option(help="Folder with tls.crt and tls.key; else a certificate of its own, kept in a Secret."),
+    ] = None,
 ) -> None:
     """Run the controller.
 
     Example: tokenscaler run --prometheus-url http://prometheus.monitoring:9090 --dry-run
     """
+    from autoscaler.external_metrics.settings import MetricsApiSettings
     from autoscaler.process_log import configure_process_log
     from autoscaler.settings import ControllerSettings, LeaseSettings, one_line, read_prometheus_settings
     from autoscaler.wiring import StartFailed, run_controller
@@ -132,6 +143,15 @@ def run(
             http_port=http_port,
             decision_log=Path(decisions) if decisions and decisions != "-" else None,
             writes_decisions_to_stdout=decisions == "-",
+            metrics_api=None
+            if metrics_api_port is None
+            else MetricsApiSettings(
+                host=http_host,
+                port=metrics_api_port,
+                service_namespace=lease_namespace,
+                service_name=metrics_api_service,
+                certificate_directory=metrics_api_certificate,
+            ),
         )
     except (ValueError, OSError) as error:
         refuse(one_line(error))

@@ -53,21 +53,26 @@ def create_app(
     return app
 
 
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OSError where the address is taken. Port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # :: means every address, of both families.
+    takes_both = host == "::" and socket.has_dualstack_ipv6()
+    try:
+        return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=takes_both)
+    except OSError as error:
+        # What was tried is said by the caller; Python repeats the address.
+        said = (error.strerror or str(error)).partition(" (while ")[0]
+        hint = "; another program has the port, give another one or 0" if error.errno == errno.EADDRINUSE else ""
+        raise OSError(error.errno, f"{said}{hint}") from error
+
+
 class HttpServer:
     """uvicorn in a thread; bound before it starts, so a port that is taken is known at once."""
 
     def __init__(self, app: FastAPI, host: str, port: int) -> None:
         """Binds the address. Raises OSError when it is taken. Port 0 takes a free one."""
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # :: means every address, of both families.
-        takes_both = host == "::" and socket.has_dualstack_ipv6()
-        try:
-            self._socket = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=takes_both)
-        except OSError as error:
-            # What was tried is said by the caller; Python repeats the address.
-            said = (error.strerror or str(error)).partition(" (while ")[0]
-            hint = "; another program has the port, give another one or 0" if error.errno == errno.EADDRINUSE else ""
-            raise OSError(error.errno, f"{said}{hint}") from error
+        self._socket = bind(host, port)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
             app,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from autoscaler.external_metrics.settings import MetricsApiSettings
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
 from policies.history import LONGEST_GAP_SECONDS
 
@@ -58,6 +60,13 @@ class ControllerSettings(BaseModel):
     http_port: int = Field(default=8080, ge=0, le=65_535)
     decision_log: Path | None = None
     writes_decisions_to_stdout: bool = False
+    metrics_api: MetricsApiSettings | None = Field(default=None, description="None: no metrics API is served.")
+
+    @model_validator(mode="after")
+    def _check_dry_run(self) -> Self:
+        if self.is_dry_run and self.metrics_api is not None:
+            raise ValueError("--dry-run serves no metrics API: an HPA would write what it reads there")
+        return self
 
 
 def read_prometheus_settings(url: str, path: Path | None) -> tuple[PrometheusSettings, QuerySettings]:

@@ -33,8 +33,11 @@ from autoscaler.dashboard.app import create_app as create_dashboard
 from autoscaler.dashboard.recorder import DashboardRecorder
 from autoscaler.dashboard.snapshot import FleetSource
 from autoscaler.decision_log import DecisionLog, JsonLinesLog, NoDecisionLog
+from autoscaler.external_metrics.newest_metrics import NewestMetrics
 from autoscaler.external_metrics.prometheus_series import MetricValueCollector
-from autoscaler.http_server import HttpServer, create_app
+from autoscaler.external_metrics.service import MetricsApi
+from autoscaler.external_metrics.status_metrics import StatusMetrics
+from autoscaler.http_server import HttpServer, bind, create_app
 from autoscaler.kubernetes_gateway.background_writer import BackgroundWriter
 from autoscaler.kubernetes_gateway.backoff import Backoff
 from autoscaler.kubernetes_gateway.cluster_accelerators import ClusterAccelerators
@@ -71,19 +74,29 @@ def run_controller(settings: ControllerSettings) -> int | StartFailed:
         parts = _make_parts(settings, SystemClock())
     except (CredentialsError, OSError, ValueError) as error:
         return StartFailed(str(error))
-    loop, app = _assemble(settings, parts)
+    metrics = NewestMetrics(StatusMetrics(_required(parts.cluster)) if parts.directory is None else None)
+    try:
+        metrics_api = _metrics_api(settings, parts, metrics)
+    except OSError as error:
+        assert settings.metrics_api is not None
+        return StartFailed(f"cannot listen on {settings.http_host}:{settings.metrics_api.port}: {error.strerror}")
+    loop, app = _assemble(settings, parts, metrics, metrics_api)
     try:
         server = HttpServer(app, settings.http_host, settings.http_port)
     except OSError as error:
         return StartFailed(f"cannot listen on {settings.http_host}:{settings.http_port}: {error.strerror}")
     stop = _stop_on_signals()
     server.start()
+    if metrics_api:
+        metrics_api.start()
     parts.start()
     loop.start()
     logger.info("running", extra={"api_server": parts.connection.server, "http_port": server.port})
     stop.wait()
     logger.info("stopping")
     loop.stop()
+    if metrics_api:
+        metrics_api.stop()
     parts.stop()
     server.stop()
     return 0
@@ -149,7 +162,17 @@ def _make_parts(settings: ControllerSettings, clock: Clock) -> _Parts:
     )
 
 
-def _assemble(settings: ControllerSettings, parts: _Parts) -> tuple[ControlLoop, FastAPI]:
+def _metrics_api(settings: ControllerSettings, parts: _Parts, metrics: NewestMetrics) -> MetricsApi | None:
+    """Raises OSError where its address is taken."""
+    if settings.metrics_api is None:
+        return None
+    bound = bind(settings.metrics_api.host, settings.metrics_api.port)
+    return MetricsApi(settings.metrics_api, bound, parts.connection, metrics, parts.is_leader, parts.clock)
+
+
+def _assemble(
+    settings: ControllerSettings, parts: _Parts, metrics: NewestMetrics, metrics_api: MetricsApi | None
+) -> tuple[ControlLoop, FastAPI]:
     telemetry = Telemetry()
     _observe_the_process(telemetry, parts)
     metric_values = MetricValueCollector(parts.clock)
@@ -164,6 +187,7 @@ def _assemble(settings: ControllerSettings, parts: _Parts) -> tuple[ControlLoop,
         _actuators(settings, parts, written),
         histories,
         [
+            metrics,  # first: what it serves should be new at once
             records,
             telemetry,
             metric_values,
@@ -187,7 +211,7 @@ def _assemble(settings: ControllerSettings, parts: _Parts) -> tuple[ControlLoop,
         telemetry,
         records,
         lambda: loop.is_alive() and parts.background.is_alive(),
-        lambda: _not_ready_because(parts.cluster),
+        lambda: _not_ready_because(parts.cluster) or (metrics_api.not_ready_because() if metrics_api else None),
     )
     app.mount("/", create_dashboard(lambda: recorder.snapshot))
     return loop, app

@@ -80,6 +80,22 @@ def with_rescale(
     return replace(history, scale_events=(*growth, *shrinking), is_scaled_to_zero=to_replicas == 0)
 
 
+def with_followed_rescale(
+    history: ScalingHistory, behavior: ScalingBehavior, now_seconds: float, spec_replicas: int
+) -> ScalingHistory:
+    """The history after a look at a target that somebody else scales by our count (an HPA).
+
+    A change since the last look towards the count that was wanted then is a rescale like one of our own, for the rate
+    policies and for whose zero it is. Any other change is somebody's own, and a zero of theirs is no sleep of ours.
+    """
+    seen, wanted = history.last_seen_replicas, history.last_desired_replicas
+    if seen is None or wanted is None or spec_replicas == seen:
+        return history
+    if min(seen, wanted) <= spec_replicas <= max(seen, wanted):
+        return with_rescale(history, behavior, now_seconds, seen, spec_replicas)
+    return replace(history, is_scaled_to_zero=False)
+
+
 def with_owner_of_zero(history: ScalingHistory, spec_replicas: int, is_count_ours: bool | None) -> ScalingHistory:
     """The history with whose zero it is, where the target itself can tell (`is_count_ours` not None).
 

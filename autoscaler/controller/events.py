@@ -26,6 +26,7 @@ WARNING_REASONS = frozenset(
         Reason.COMPETING_AUTOSCALER,
         Reason.COMPETING_WRITER,
         Reason.COMPETING_SCALER,
+        Reason.NO_AUTOSCALER,
         Reason.INTERNAL_ERROR,
         Reason.SPEC_INVALID,
         Reason.TARGET_NOT_FOUND,

@@ -90,7 +90,12 @@ def _metrics(metrics: MetricsObservation | ObservationUnavailable) -> Judgement:
 
 def _ability(mode: Mode, outcome: ActuationOutcome) -> Judgement:
     """Able to scale: nobody else steers, and the last write (if there was one to make) went through."""
-    if outcome.reason in {Reason.READY_FOR_NEW_SCALE, Reason.SUCCEEDED_RESCALE, Reason.DRY_RUN}:
+    if outcome.reason in {
+        Reason.READY_FOR_NEW_SCALE,
+        Reason.SUCCEEDED_RESCALE,
+        Reason.DRY_RUN,
+        Reason.EXTERNAL_METRIC,
+    }:
         if mode is Mode.DRY_RUN:
             return FALSE, Reason.DRY_RUN, "mode DryRun: decided, never written"
         return FALSE if outcome.reason is Reason.DRY_RUN else TRUE, outcome.reason, outcome.message

@@ -29,7 +29,7 @@ from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUn
 from forecasting.forecast import Forecast, ForecastUnavailable
 from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
-from policies.history import ScalingHistory, with_owner_of_zero, with_rescale
+from policies.history import ScalingHistory, with_followed_rescale, with_owner_of_zero, with_rescale
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode
 from policies.reasons import Reason
@@ -129,7 +129,10 @@ class Reconciler:
         now_seconds: float,
     ) -> Decided:
         history = self._histories.recall(scaler, workload.replicas.spec, now_seconds)
-        history = with_owner_of_zero(history, workload.replicas.spec, workload.is_count_ours)
+        if scaler.spec.mode is Mode.EXTERNAL_METRIC:
+            history = with_followed_rescale(history, scaler.spec.behavior, now_seconds, workload.replicas.spec)
+        else:
+            history = with_owner_of_zero(history, workload.replicas.spec, workload.is_count_ours)
         decision_input = DecisionInput(
             now_seconds=now_seconds,
             parameters=scaler.spec.parameters,
@@ -149,11 +152,17 @@ class Reconciler:
     ) -> tuple[ActuationOutcome, ScalingHistory]:
         """What came of the decision, and the history with the rescale in it if there was one."""
         current, desired, history = workload.replicas.spec, decision.desired_replicas, decision.next_history
-        if workload.competing_writers:
-            who = " and ".join(each.who for each in workload.competing_writers)
-            steer = "steers" if len(workload.competing_writers) == 1 else "steer"
+        rivals = workload.competing_writers
+        if scaler.spec.mode is Mode.EXTERNAL_METRIC:
+            # Whoever scales by our count is wanted here; what is not is another InferenceScaler, or nobody at all.
+            if not any(each.reason is Reason.COMPETING_AUTOSCALER for each in rivals):
+                return ActuationOutcome(Reason.NO_AUTOSCALER, _nobody_reads(scaler)), history
+            rivals = tuple(each for each in rivals if each.reason is Reason.COMPETING_SCALER)
+        if rivals:
+            who = " and ".join(each.who for each in rivals)
+            steer = "steers" if len(rivals) == 1 else "steer"
             unwritten = f", so {current} -> {desired} is not written" if desired != current else ""
-            return ActuationOutcome(workload.competing_writers[0].reason, f"{who} {steer} it too{unwritten}"), history
+            return ActuationOutcome(rivals[0].reason, f"{who} {steer} it too{unwritten}"), history
         if desired == current:
             return ActuationOutcome(Reason.READY_FOR_NEW_SCALE, "the count is as wanted"), history
         result = self._actuators[scaler.spec.mode].scale(workload.target, current, desired)
@@ -218,6 +227,13 @@ def _contain(step: str, about: str, action: Callable[P, T], *args: P.args, **kwa
 
 def _name(scaler: InferenceScaler) -> str:
     return f"{scaler.namespace}/{scaler.name}"
+
+
+def _nobody_reads(scaler: InferenceScaler) -> str:
+    return (
+        f"no HorizontalPodAutoscaler has {scaler.spec.scale_target_ref.kind} "
+        f"{scaler.namespace}/{scaler.spec.scale_target_ref.name}: `tokenscaler hpa {_name(scaler)}` prints one"
+    )
 
 
 def _pool_query(scaler: InferenceScaler, workload: Workload) -> PoolQuery:

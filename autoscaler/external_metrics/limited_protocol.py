@@ -1,0 +1,108 @@
+"""How much may one connection ask of us? uvicorn's HTTP protocol with bounds on size, time and number."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from autoscaler.external_metrics.guard import PEER_STATE
+from autoscaler.external_metrics.tls import peer_certificate
+
+logger = logging.getLogger(__name__)
+
+# The aggregator opens a few connections a replica; the rest is room for scrapes and for people.
+MAXIMUM_CONNECTIONS = 512
+# A request's line and headers; kube-apiserver passes on groups and extras, which may be many.
+MAXIMUM_HEAD_BYTES = 64 * 1024
+# Nothing that is served here has a body.
+MAXIMUM_BODY_BYTES = 16 * 1024
+# A request must have arrived so long after its connection or its first byte.
+ARRIVAL_SECONDS = 10.0
+
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
+    b"content-type: text/plain; charset=utf-8\r\ncontent-length: 25\r\n\r\nthe headers are too large"
+)
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """One connection. What exceeds a bound is closed; the requests of others are not touched."""
+
+    _arrival: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    _body_bytes = 0
+    _is_in_head = True
+
+    def connection_made(self, transport: Any) -> None:
+        """Takes the client's certificate down; closes at once where there are too many connections."""
+        is_too_many = len(self.connections) >= MAXIMUM_CONNECTIONS
+        super().connection_made(transport)
+        if is_too_many:
+            logger.warning("too many connections to the metrics API", extra={"maximum": MAXIMUM_CONNECTIONS})
+            transport.abort()
+            return
+        certificate = peer_certificate(transport.get_extra_info("ssl_object"))
+        self.app_state = {**self.app_state, PEER_STATE: certificate}
+        self._await_arrival()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forgets the timer."""
+        self._cancel_arrival()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Reads on, within the bounds."""
+        if self.transport.is_closing():
+            return
+        if self._is_in_head:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._is_in_head and self._head_bytes > MAXIMUM_HEAD_BYTES and not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+        elif self._is_arriving():
+            self._await_arrival()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._is_in_head, self._body_bytes = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Its head is there."""
+        self._is_in_head, self._head_bytes = False, 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """More of its body, which nobody reads."""
+        self._body_bytes += len(body)
+        if self._body_bytes > MAXIMUM_BODY_BYTES:
+            self.transport.close()
+            return
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """It has arrived."""
+        self._is_in_head = True
+        self._cancel_arrival()
+        super().on_message_complete()
+
+    def _is_arriving(self) -> bool:
+        return self._head_bytes > 0 or not self._is_in_head
+
+    def _await_arrival(self) -> None:
+        if self._arrival is None:
+            self._arrival = self.loop.call_later(ARRIVAL_SECONDS, self._is_too_slow)
+
+    def _cancel_arrival(self) -> None:
+        if self._arrival is not None:
+            self._arrival.cancel()
+            self._arrival = None
+
+    def _is_too_slow(self) -> None:
+        self._arrival = None
+        if not self.transport.is_closing():
+            self.transport.abort()
