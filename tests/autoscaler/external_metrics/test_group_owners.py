@@ -16,7 +16,7 @@ from autoscaler.external_metrics.group_owners import (
     read_owner,
 )
 
-OURS = ServiceName("tokenscaler-system", "tokenscaler-external-metrics")
+OURS = ServiceName("tokenscaler-system", "tokenscaler-metrics")
 KEDA = ServiceName("keda", "keda-operator-metrics-apiserver")
 ADAPTER = ServiceName("monitoring", "prometheus-adapter")
 
@@ -83,7 +83,7 @@ def test_a_group_without_a_service_is_the_api_servers_own() -> None:
 @pytest.mark.parametrize(
     ("owner", "way"),
     [
-        pytest.param(OURS, "bring the pods of Service tokenscaler-system/tokenscaler-external-metrics back", id="ours"),
+        pytest.param(OURS, "bring the pods of Service tokenscaler-system/tokenscaler-metrics back", id="ours"),
         pytest.param(KEDA, "repair keda/keda-operator-metrics-apiserver", id="somebody else's"),
     ],
 )
