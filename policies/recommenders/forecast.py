@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from pydantic import Field, model_validator
 
 from forecasting.forecast import ForecastUnavailable
+from policies.load.work_rate import tokens_per_second_of_a_replica
+from policies.observation import MetricsObservation
 from policies.parameter_model import CelRule, ParameterModel
 from policies.reasons import Reason
 from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
@@ -97,9 +99,11 @@ class ForecastParameters(ParameterModel):
 def recommend_forecast(decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
     """Replicas = quantile of the largest load from now until L90 + bufferSeconds / load that one replica carries.
 
-    Load is tokens that arrive, per second; a replica carries tokenRate.perReplicaPerSecond. Where the cold start is
-    longer than the forecast reaches, the whole reach is looked at. No opinion without a forecast, while the pool's own
-    gate is shut, and where nothing says what a replica carries; that blocks nothing: to have no forecast is normal.
+    Load is tokens that arrive, per second; a replica carries tokenRate.perReplicaPerSecond, or what its learned
+    capacity can be given. Where the cold start is longer than the forecast reaches, the whole reach is looked at.
+
+    No opinion without a forecast, while the pool's own gate is shut, and where nothing says what a replica carries;
+    that blocks nothing: to have no forecast is normal.
     """
     parameters = decision_input.parameters.forecast
     if parameters is None or parameters.mode is ForecastMode.OFF:
@@ -155,9 +159,17 @@ def _demand(decision_input: DecisionInput, parameters: ForecastParameters) -> tu
 
 
 def _share_of_a_replica(decision_input: DecisionInput) -> float | NoOpinion:
+    """Tokens per second that one replica carries: as stated, else as learned, for requests of the present shape."""
     token_rate = decision_input.parameters.signals.token_rate
-    if token_rate is not None:
+    if token_rate is not None and token_rate.per_replica_per_second is not None:
         return token_rate.per_replica_per_second
+    metrics, capacity = decision_input.metrics, decision_input.learned_capacity
+    learned = None
+    if capacity is not None and isinstance(metrics, MetricsObservation):
+        learned = tokens_per_second_of_a_replica(metrics, capacity)
+    if learned is not None:
+        return learned
     return NoOpinion(
-        Reason.FORECAST_UNAVAILABLE, "nothing says how many tokens a second a replica carries: set signals.tokenRate"
+        Reason.FORECAST_UNAVAILABLE,
+        "how many tokens a second a replica carries is not learned yet; signals.tokenRate can state it",
     )

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from forecasting.forecast import Forecast, ForecastUnavailable, StepSkill, UnavailableReason
+from policies.capacity.learned_capacity import LearnedCapacity
 from policies.decision import ScalingDecision, decide
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.reasons import Reason
@@ -92,13 +93,26 @@ def test_the_largest_expected_load_until_a_replica_could_serve(
             "TooLittleHistory: 100 of 288 bins of own backtest at step 2",
             id="it has not been judged for long enough",
         ),
-        pytest.param(RISING, {"kvCache": {}}, "nothing says how many tokens", id="no share of a replica is stated"),
+        pytest.param(
+            RISING, {"kvCache": {}}, "is not learned yet", id="a replica's share is neither stated nor learned"
+        ),
     ],
 )
 def test_without_a_forecast_it_says_why(forecast: Any, signals: Any, message: str) -> None:
     vote = the_vote(forecast, signals)
     assert (vote.replicas, vote.reason) == (None, UNAVAILABLE)
     assert message in vote.message
+
+
+CAPACITY = LearnedCapacity(16_000.0, 750.0, 54_000.0, safe_utilization=0.7)
+
+
+def test_what_a_replica_carries_may_be_learned() -> None:
+    """Requests of 2000 x 0.8 computed and 300 generated tokens take 0.5 s of a replica: 0.7 x 2300 / 0.5 a second."""
+    policy = a_policy(signals={"kvCache": {}}, forecast={"mode": "Active"})
+    decision_input = replace(a_decision_input(policy), forecast=RISING, learned_capacity=CAPACITY)
+    (vote,) = recommend_forecast(decision_input)
+    assert vote.replicas == pytest.approx(30_000 / 3220)
 
 
 def decided(
