@@ -13,6 +13,7 @@ from policies.constraints.mode import limit_by_mode
 from policies.constraints.rate_limit import limit_by_rate
 from policies.constraints.replica_bounds import bounds_at, limit_to_bounds
 from policies.constraints.stabilization import limit_by_stabilization, longest_window_seconds
+from policies.constraints.stuck_replicas import replace_stuck
 from policies.constraints.tolerance import limit_by_tolerance
 from policies.counterfactuals import Counterfactuals, counterfactuals, without_binding_vote
 from policies.decision_input import DecisionInput
@@ -35,6 +36,10 @@ STEPS: Mapping[str, Constraint] = MappingProxyType(
         "bounds": limit_to_bounds,
         "mode": limit_by_mode,
     }
+)
+# The same where some of the replicas are stuck.
+STEPS_WITH_STUCK_REPLICAS: Mapping[str, Constraint] = MappingProxyType(
+    {"tolerance": limit_by_tolerance, "stuckReplicas": replace_stuck, **STEPS}
 )
 # A pool that we have put to sleep wakes up straight to the count that is asked for.
 STEPS_ASLEEP: Mapping[str, Constraint] = MappingProxyType(
@@ -160,7 +165,7 @@ def _table_for(situation: Situation) -> tuple[Mapping[str, Constraint], int]:
         return (STEPS_ASLEEP, proposed) if situation.history.is_scaled_to_zero else (STEPS_SWITCHED_OFF, 0)
     if not bounds.minimum <= current <= bounds.maximum:
         return STEPS_BEYOND_BOUNDS, current
-    return STEPS, proposed
+    return STEPS_WITH_STUCK_REPLICAS if situation.decision_input.replicas.stuck else STEPS, proposed
 
 
 def _without_forecast(situation: Situation, desired_replicas: int) -> str:

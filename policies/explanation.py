@@ -45,7 +45,8 @@ def _supply(replicas: ReplicaCounts) -> str:
     return joined(
         (
             _share(replicas.starting, replicas.spec, "still starting"),
-            _share(replicas.stuck, replicas.spec, "stuck"),
+            _share(replicas.stuck - replicas.wedged, replicas.spec, "stuck"),
+            _share(replicas.wedged, replicas.spec, "wedged"),
         )
     )
 

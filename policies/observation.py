@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from policies.reasons import Reason
@@ -22,13 +22,26 @@ class ReplicaCounts:
     status: int
     ready: int
     starting: int = 0  # not ready yet, and still within the time a start may take
-    stuck: int = 0  # not ready for longer than that, or unschedulable
+    stuck: int = 0  # not ready for longer than that, unschedulable, or wedged
     terminating: int = 0
+    wedged: int = 0  # of the stuck: ready, hold requests, and finish none
+    outlasting: int = 0  # of the stuck: a smaller count may take working replicas away before these
 
     @property
     def supply(self) -> int:
         """Replicas that serve or soon will."""
         return self.ready + self.starting
+
+    def without_wedged(self, wedged: int) -> ReplicaCounts:
+        """The counts where so many of the ready replicas are wedged: to the API server they are as good as any."""
+        wedged = min(wedged, self.ready)
+        return replace(
+            self,
+            ready=self.ready - wedged,
+            stuck=self.stuck + wedged,
+            wedged=self.wedged + wedged,
+            outlasting=self.outlasting + wedged,
+        )
 
 
 @dataclass(frozen=True, slots=True)

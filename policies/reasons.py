@@ -35,6 +35,7 @@ class Reason(StrEnum):
     TOO_FEW_REPLICAS = "TooFewReplicas"
     DESIRED_WITHIN_RANGE = "DesiredWithinRange"
     SCALE_UP_ONLY = "ScaleUpOnly"
+    STUCK_REPLICAS = "StuckReplicas"  # more are asked for, so that enough work
     SCALED_TO_ZERO = "ScaledToZero"
     RECENTLY_ACTIVE = "RecentlyActive"  # not idle for long enough, or not proven to be, to go to zero
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from policies.constraints.constraint import Limited
+from policies.constraints.stuck_replicas import count_with_stuck
 from policies.history import held_replicas
 from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
@@ -130,7 +131,9 @@ def _cautious_replicas(situation: Situation) -> int:
         return 0
     current = situation.current_replicas
     need = max(needs)
-    return current if need >= current * (1.0 - situation.parameters.behavior.scale_down.tolerance) else math.ceil(need)
+    if need >= current * (1.0 - situation.parameters.behavior.scale_down.tolerance):
+        return current
+    return count_with_stuck(situation.decision_input.replicas, math.ceil(need))
 
 
 def _has_unseen_replicas(vote: ScalingRecommendation) -> bool:

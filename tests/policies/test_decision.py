@@ -102,7 +102,9 @@ def test_a_policy_without_votes_keeps_the_count() -> None:
     [
         pytest.param(ReplicaCounts(4, 4, 4), "", id="all serve"),
         pytest.param(ReplicaCounts(6, 6, 4, starting=2), "2 of 6 replicas are still starting", id="two start"),
-        pytest.param(ReplicaCounts(5, 5, 4, stuck=1), "1 of 5 replicas is stuck", id="one is stuck"),
+        pytest.param(
+            ReplicaCounts(5, 5, 4, stuck=1), "9 asked for, so that 8 work; 1 of 5 replicas is stuck", id="one is stuck"
+        ),
     ],
 )
 def test_the_sentence_ends_with_the_supply_that_is_not_there(replicas: ReplicaCounts, said: str) -> None:

@@ -85,14 +85,23 @@ class Pool:
     starting: int
     queries: Mapping[str, float | None]
     history: ScalingHistory
+    stuck: int = 0
+    outlasting: int = 0
 
     @property
     def current(self) -> int:
-        return len(self.loads) + self.starting
+        return len(self.loads) + self.starting + self.stuck
 
     def decision_input(self) -> DecisionInput:
         ready = len(self.loads)
-        counts = ReplicaCounts(self.current, self.current, ready, starting=self.starting)
+        counts = ReplicaCounts(
+            self.current,
+            self.current,
+            ready,
+            starting=self.starting,
+            stuck=self.stuck,
+            outlasting=min(self.outlasting, self.stuck),
+        )
         return DecisionInput(NOW, self.policy, counts, observe(self.loads, self.queries), self.history)
 
     def busier(self, factor: float) -> Pool:
@@ -199,4 +208,6 @@ def pools(draw: st.DrawFn, replica_loads: st.SearchStrategy[Load] = loads) -> Po
         starting=draw(st.integers(0, 4)),
         queries={"pendingRequests": draw(demand), "custom/depth": draw(demand)},
         history=draw(histories()),
+        stuck=draw(st.sampled_from([0, 0, 0, 1, 2, 5])),
+        outlasting=draw(st.sampled_from([0, 1, 5])),
     )

@@ -89,6 +89,37 @@ def test_a_blackout_never_lowers_the_count(pool: Pool) -> None:
     assert blind.desired_replicas >= min(pool.current, bounds_at(pool.policy, NOW).maximum)
 
 
+HASTY = a_policy(
+    signals={"tokensInFlight": {}, "kvCache": {}},
+    behavior={"scaleDown": {"stabilizationWindowSeconds": 0}},
+    coldStart={"priorSeconds": 1},
+)
+
+
+@laws
+@given(st.integers(1, 25), st.floats(0.0, 0.6), st.integers(1, 5), st.integers(0, 5), st.integers(0, 3))
+def test_a_shrinking_pool_keeps_as_many_working_replicas_as_it_needs(
+    ready: int, share: float, stuck: int, outlasting: int, starting: int
+) -> None:
+    """However the target chooses whom to take away among those that outlast the working ones."""
+    load = Load(kv_usage=share, tokens=share, waiting=0.0, rate=share)
+    pool = Pool(HASTY, (load,) * ready, starting, {}, a_history(), stuck, outlasting)
+    decision = decide(pool.decision_input())
+    needed = max(vote.rounded_up for vote in decision.recommendations)
+    working = min(decision.desired_replicas, pool.current) - min(outlasting, stuck)
+    assert working >= min(max(needed, 1), ready + starting)
+
+
+@laws
+@given(pools())
+def test_stuck_replicas_never_order_more_than_two(pool: Pool) -> None:
+    decision_input = pool.decision_input()
+    healthy = replace(decision_input.replicas, stuck=0, outlasting=0, starting=pool.starting + pool.stuck)
+    with_stuck, without = decide(decision_input), decide(replace(decision_input, replicas=healthy))
+    assert with_stuck.desired_replicas >= without.desired_replicas
+    assert with_stuck.desired_replicas <= max(without.desired_replicas + 2, pool.current)
+
+
 # A held count may be the count that came, and it matters that it is held; so does that a pool sleeps or wakes.
 MAY_SPEAK_WITHOUT_A_CHANGE = {"missingData", "lastReplica", "wakeUp", "switchedOff"}
 
