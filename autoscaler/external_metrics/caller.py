@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+CALLER_STATE = "caller"
+"""Under this name a request's state holds the Caller, once it is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from autoscaler.clock import Clock
 from autoscaler.external_metrics.app import refusal
-from autoscaler.external_metrics.caller import Caller, Headers, PeerCertificate
+from autoscaler.external_metrics.caller import CALLER_STATE, Caller, Headers, PeerCertificate
 from autoscaler.external_metrics.front_proxy import FrontProxyTrust, NoTrust
 from autoscaler.external_metrics.reviews import Access, NotReviewed, Reviews, Verdict
 
@@ -36,6 +36,7 @@ MAXIMUM_REVIEWS_AT_ONCE = 8
 MAXIMUM_TOKEN_CHARACTERS = 16_384
 
 # Whatever the routes take must be found here: a path is decoded, so a name may even hold a line's end.
+_OBJECT_METRIC = re.compile(r"/apis/([^/]+)/([^/]+)/namespaces/([^/]+)/([^/]+)/([^/]+)/(.+)", re.DOTALL)
 _METRIC = re.compile(r"/apis/([^/]+)/([^/]+)/namespaces/([^/]+)/(.+)", re.DOTALL)
 _CLUSTER_METRIC = re.compile(r"/apis/([^/]+)/([^/]+)/(.+)", re.DOTALL)
 
@@ -89,6 +90,8 @@ class Guard:
         if refused is not None:
             await refusal(refused.code, refused.reason, refused.message)(scope, receive, send)
             return
+        assert isinstance(known, _Known)
+        scope.setdefault("state", {})[CALLER_STATE] = known.caller
         await self._app(scope, receive, send)
 
     async def _known(self, scope: Scope) -> _Known | Refused:
@@ -139,6 +142,9 @@ class Guard:
 
 def access_to(path: str) -> Access | None:
     """What is read at a path, as the API server's authorizer names it; None for discovery and unknown paths."""
+    if match := _OBJECT_METRIC.fullmatch(path):
+        # A metric of an object is its subresource.
+        return Access(match[1], match[2], match[3], match[4], "get", name=match[5], subresource=match[6])
     if match := _METRIC.fullmatch(path):
         return Access(match[1], match[2], match[3], match[4])
     if (match := _CLUSTER_METRIC.fullmatch(path)) and match[3] != "namespaces":

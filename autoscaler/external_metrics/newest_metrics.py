@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from autoscaler.controller.pool_report import Decided, PoolReport
 from autoscaler.controller.published_metrics import publish
@@ -48,7 +49,7 @@ def _newer(in_status: PoolMetrics, own: PoolMetrics | None) -> PoolMetrics:
         return in_status
     # Both times are in one form, so they compare as texts.
     is_older = in_status.published is not None and own.published.decided_at < in_status.published.decided_at
-    return in_status if is_older else own
+    return in_status if is_older else replace(own, object_labels=in_status.object_labels)
 
 
 def _pool(report: Decided) -> PoolMetrics:

@@ -41,13 +41,18 @@ class NotReviewed:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What somebody wants to read: a metric of a namespace (empty: of the whole cluster), in a group and version."""
+    """What somebody wants to read: a metric of a namespace (empty: of the whole cluster), in a group and version.
+
+    A metric of an object has the object's resource and name, and is itself the subresource.
+    """
 
     group: str
     version: str
     namespace: str
     resource: str
     verb: str = "list"
+    name: str = ""
+    subresource: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,7 @@ class Reviews:
             "resource": access.resource,
             "verb": access.verb,
             **({"namespace": access.namespace} if access.namespace else {}),
+            **({"name": access.name, "subresource": access.subresource} if access.subresource else {}),
         }
         spec: dict[str, Any] = {"user": caller.name, "groups": list(caller.groups), "resourceAttributes": attributes}
         if caller.uid:

@@ -73,6 +73,7 @@ def _pool(document: Mapping[str, Any]) -> PoolMetrics:
         mode=str(spec.get("mode", "")),
         labels=pool_labels(metadata["name"], target, str(spec.get("engine", ""))),
         published=_published(status.get("externalMetrics")),
+        object_labels=metadata.get("labels") or {},
     )
 
 

@@ -7,7 +7,7 @@ selector takes in several pools, one that has no value spoils the answer, as the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -28,6 +28,7 @@ __all__ = [
     "NotKnownYet",
     "PoolMetrics",
     "ProblemKind",
+    "is_metric_name",
     "pool_labels",
     "read_metric",
 ]
@@ -70,7 +71,7 @@ class PoolMetrics:
     """What is known of one InferenceScaler's metrics.
 
     `published` is None where nothing has been decided yet. A pool in another mode than ExternalMetric publishes none;
-    it is here to be named.
+    it is here to be named. `labels` are those of its metrics, `object_labels` the InferenceScaler's own.
     """
 
     namespace: str
@@ -78,6 +79,7 @@ class PoolMetrics:
     mode: str
     labels: Mapping[str, str]
     published: PublishedMetrics | None
+    object_labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def aggregated_discovery(groups: Sequence[ApiGroup], version: str) -> Document:
                 "versions": [
                     {
                         "version": served,
-                        "resources": [_discovered(group, served, resource) for resource in group.resources],
+                        "resources": _discovered_all(group, served),
                         "freshness": "Current",
                     }
                     for served in group.versions
@@ -167,11 +167,27 @@ def _group(group: ApiGroup) -> Document:
     return {"name": group.name, "versions": versions, "preferredVersion": versions[0]}
 
 
+def _discovered_all(group: ApiGroup, version: str) -> list[Document]:
+    """The resources; `a/b` is a subresource of `a`, which need not be a resource by itself."""
+    found: dict[str, Document] = {}
+    for resource in group.resources:
+        parent, _, subresource = resource.name.partition("/")
+        if not subresource:
+            found[parent] = {**_discovered(group, version, resource), "resource": parent, "singularResource": ""}
+            continue
+        scope = "Namespaced" if resource.is_namespaced else "Cluster"
+        holder = found.setdefault(
+            parent, {"resource": parent, "responseKind": None, "scope": scope, "singularResource": "", "verbs": []}
+        )
+        discovered = _discovered(group, version, resource)
+        discovered.pop("scope")
+        holder.setdefault("subresources", []).append({"subresource": subresource, **discovered})
+    return list(found.values())
+
+
 def _discovered(group: ApiGroup, version: str, resource: ApiResource) -> Document:
     return {
-        "resource": resource.name,
         "responseKind": {"group": group.name, "version": version, "kind": resource.kind},
         "scope": "Namespaced" if resource.is_namespaced else "Cluster",
-        "singularResource": "",
         "verbs": list(resource.verbs),
     }
