@@ -88,6 +88,12 @@ class Forecast:
             return self._too_long(until_seconds)
         return float(np.interp(level, self.levels, self.window_quantiles[step - 1]))
 
+    def peak(self, level: float) -> tuple[float, float]:
+        """The largest quantile of any bin ahead, and the moment (unix time) at which its bin begins."""
+        loads = [float(np.interp(level, self.levels, row)) for row in self.quantiles]
+        highest = int(np.argmax(loads))
+        return loads[highest], self.origin_seconds + highest * self.bin_seconds
+
     def why_not_acting(self, until_seconds: float) -> ForecastUnavailable | None:
         """Why it may not act on a window of that length (see `window_quantile`); None where it may."""
         step = self.step_for(until_seconds)

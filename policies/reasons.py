@@ -21,6 +21,8 @@ class Reason(StrEnum):
     NO_VOTES = "NoVotes"  # nobody had an opinion
     SIGNAL_ABSENT = "SignalAbsent"  # the engine does not expose what the vote needs
     SIGNAL_UNKNOWN = "SignalUnknown"  # it should be there and is not
+    HORIZON_LONG_ENOUGH = "HorizonLongEnough"
+    HORIZON_TOO_SHORT = "HorizonTooShort"  # of the forecast, for the time that starts take
     FORECAST_UNAVAILABLE = "ForecastUnavailable"  # normal: too little history, or no better than the last value
 
     # Limits: what became of it.

@@ -13,6 +13,7 @@ from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceSca
 from autoscaler.controller.pool_report import Crashed, Decided, Rejected, Unobserved
 from autoscaler.decision_record import ActuationOutcome, DecisionRecord, record_decision
 from autoscaler.observers.workload import LivePod, ScaleTarget, Workload, WorkloadUnavailable
+from forecasting.forecast import Forecast, ForecastUnavailable
 from policies.decision import decide
 from policies.decision_input import DecisionInput
 from policies.history import with_rescale
@@ -94,6 +95,7 @@ def a_decision_report(
     now_seconds: float = NOW,
     outcome: Reason | None = None,
     message: str = "",
+    forecast: Forecast | ForecastUnavailable | None = None,
     **workload: Any,
 ) -> Decided:
     """What the reconciler would report. `outcome` None: written where the count changes."""
@@ -101,7 +103,13 @@ def a_decision_report(
     seen = a_workload(replicas, **workload)
     metrics = metrics or some_waiting(waiting, ready=seen.replicas.ready)
     decision_input = DecisionInput(
-        now_seconds, scaler.spec.parameters, seen.replicas, metrics, history or a_history(), seen.cold_start
+        now_seconds,
+        scaler.spec.parameters,
+        seen.replicas,
+        metrics,
+        history or a_history(),
+        seen.cold_start,
+        forecast=forecast,
     )
     decision = decide(decision_input)
     current, desired = seen.replicas.spec, decision.desired_replicas

@@ -29,6 +29,7 @@ class ConditionType(StrEnum):
     SCALING_ACTIVE = "ScalingActive"
     SCALING_LIMITED = "ScalingLimited"
     COLD_STARTS_IN_TIME = "ColdStartsInTime"
+    FORECAST_REACHES = "ForecastReaches"
     # Of an AcceleratorPool.
     NODES_FOUND = "NodesFound"
     SCALERS_COUNTED = "ScalersCounted"

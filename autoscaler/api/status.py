@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from autoscaler.api.accelerator_pool import AcceleratorPoolStatus
 from autoscaler.api.conditions import CONDITION_LIST, DATE_TIME, Condition
+from autoscaler.api.forecast_status import ForecastStatus
 from autoscaler.api.learned import LearnedStatus
 from autoscaler.api.published_metrics import PublishedMetrics
 from autoscaler.api.saved_history import from_json, to_json
@@ -40,6 +41,7 @@ class InferenceScalerStatus(ParameterModel):
     external_metrics: PublishedMetrics | None = Field(
         default=None, description="What a HorizontalPodAutoscaler is told; only in mode ExternalMetric."
     )
+    forecast: ForecastStatus | None = Field(default=None, description="The load that is expected, and what it does.")
     learned: LearnedStatus | None = Field(default=None, description="What the pool itself has taught.")
     history: str | None = Field(
         default=None, max_length=MAXIMUM_RECORD_CHARACTERS, description="The controller's memory, as JSON."

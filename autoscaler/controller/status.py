@@ -14,6 +14,7 @@ from autoscaler.api.status import (
     read_status,
     save_history,
 )
+from autoscaler.controller.forecast_report import forecast_status
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.learned_status import learned_status
 from autoscaler.controller.pool_conditions import judged_conditions
@@ -99,7 +100,11 @@ def next_status(before: InferenceScalerStatus, report: PoolReport) -> InferenceS
         case Decided(decision=decision):
             reason, message = decision.reason, decision.message
             is_published = report.scaler.spec.mode is Mode.EXTERNAL_METRIC
-            changes |= {**_counts(report), "external_metrics": publish(report) if is_published else None}
+            changes |= {
+                **_counts(report),
+                "external_metrics": publish(report) if is_published else None,
+                "forecast": forecast_status(report),
+            }
     return before.model_copy(update=changes | _because(before, reason, message, report))
 
 
@@ -126,7 +131,8 @@ def is_worth_writing(
         return True
     if isinstance(report, Decided) and _is_held_up(report.next_history) and seconds_since >= WINDOW_SAVE_SECONDS:
         return True
-    return seconds_since >= REFRESH_SECONDS and before.message != after.message
+    is_news = before.message != after.message or before.forecast != after.forecast
+    return seconds_since >= REFRESH_SECONDS and is_news
 
 
 def _counts(report: Decided) -> dict[str, object]:
@@ -166,6 +172,7 @@ def _essence(status: InferenceScalerStatus) -> tuple[object, ...]:
         status.desired_replicas,
         status.binding_reason,
         status.last_scale_time,
+        status.forecast.acts if status.forecast else None,
         tuple((each.type, each.status, each.reason, each.observed_generation) for each in status.conditions),
         status.external_metrics is not None,
     )

@@ -1,4 +1,4 @@
-"""What do conditions say of a pool's replicas: do they start in the time that the policy counts on?"""
+"""What do conditions say of a pool's replicas: do they start in the time that is counted on?"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from autoscaler.api.conditions import ConditionStatus, ConditionType
+from forecasting.forecast import Forecast
 from policies.cold_start import ColdStart
 from policies.decision_input import DecisionInput
 from policies.reasons import Reason
@@ -19,6 +20,8 @@ def judge_supply(decision_input: DecisionInput) -> Iterator[tuple[ConditionType,
     if decision_input.cold_start.is_measured:
         prior_seconds = decision_input.parameters.cold_start.prior_seconds
         yield ConditionType.COLD_STARTS_IN_TIME, _cold_starts(decision_input.cold_start, prior_seconds)
+    if isinstance(decision_input.forecast, Forecast):
+        yield ConditionType.FORECAST_REACHES, _reach(decision_input, decision_input.forecast)
 
 
 def _cold_starts(cold_start: ColdStart, prior_seconds: float) -> Judgement:
@@ -27,6 +30,17 @@ def _cold_starts(cold_start: ColdStart, prior_seconds: float) -> Judgement:
         return ConditionStatus.TRUE, Reason.STARTS_IN_TIME, seen
     message = f"{seen}; coldStart.priorSeconds says {duration(prior_seconds)}"
     return ConditionStatus.FALSE, Reason.STARTS_SLOWLY, message
+
+
+def _reach(decision_input: DecisionInput, forecast: Forecast) -> Judgement:
+    """Up to a bin of the reach has passed by the time that the next forecast comes."""
+    parameters = decision_input.parameters.forecast
+    needed = decision_input.cold_start.l95_seconds + (parameters.buffer_seconds if parameters else 0)
+    reach = float(forecast.reach_seconds - forecast.bin_seconds)
+    said = f"19 of 20 starts and the buffer take up to {duration(needed)}, the forecast reaches {duration(reach)} ahead"
+    if needed <= reach:
+        return ConditionStatus.TRUE, Reason.HORIZON_LONG_ENOUGH, said
+    return ConditionStatus.FALSE, Reason.HORIZON_TOO_SHORT, f"{said}: slow starts come too late for what it shows"
 
 
 def _phases(cold_start: ColdStart) -> str:

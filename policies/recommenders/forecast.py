@@ -115,7 +115,8 @@ def recommend_forecast(decision_input: DecisionInput) -> tuple[ScalingRecommenda
     if why is not None or isinstance(found, NoOpinion) or isinstance(share, NoOpinion):
         assert why is not None
         return (abstention(NAME, why, reads_replicas=False, is_forecast=True, is_advice=is_advice),)
-    demand, until_seconds = found
+    demand, age_seconds, until_seconds = found
+    ahead_seconds = until_seconds - age_seconds
     needed = demand if demand >= LEAST_SHARE_OF_A_REPLICA * share else 0.0
     return (
         vote(
@@ -123,13 +124,14 @@ def recommend_forecast(decision_input: DecisionInput) -> tuple[ScalingRecommenda
             Reason.FORECAST,
             needed,
             share,
-            f"the forecast for the next {duration(until_seconds)} ({number(100 * parameters.level)} % quantile "
+            f"the forecast for the next {duration(ahead_seconds)} ({number(100 * parameters.level)} % quantile "
             f"{number(demand)} tokens a second at {number(share)} a replica) needs",
             {
                 "tokensPerSecondExpected": demand,
                 "tokensPerSecondPerReplica": share,
                 "quantileLevel": parameters.level,
-                "aheadSeconds": until_seconds,
+                "aheadSeconds": ahead_seconds,
+                "untilSeconds": until_seconds,
             },
             reads_replicas=False,
             is_forecast=True,
@@ -138,8 +140,8 @@ def recommend_forecast(decision_input: DecisionInput) -> tuple[ScalingRecommenda
     )
 
 
-def _demand(decision_input: DecisionInput, parameters: ForecastParameters) -> tuple[float, float] | NoOpinion:
-    """The expected load and how many seconds it looks ahead."""
+def _demand(decision_input: DecisionInput, parameters: ForecastParameters) -> tuple[float, float, float] | NoOpinion:
+    """The expected load, the age of the forecast, and the seconds after its origin up to which it was looked at."""
     forecast = decision_input.forecast
     if forecast is None:
         return NoOpinion(Reason.FORECAST_UNAVAILABLE, "nothing is forecast yet")
@@ -155,7 +157,7 @@ def _demand(decision_input: DecisionInput, parameters: ForecastParameters) -> tu
         return NoOpinion(Reason.FORECAST_UNAVAILABLE, f"{refusal.reason.value}: {refusal.message}")
     quantile = forecast.window_quantile(until_seconds, parameters.level)
     assert not isinstance(quantile, ForecastUnavailable)  # it is within the reach
-    return quantile, until_seconds - age_seconds
+    return quantile, age_seconds, until_seconds
 
 
 def _share_of_a_replica(decision_input: DecisionInput) -> float | NoOpinion:
