@@ -8,18 +8,24 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 
+class WorkBrokenOffError(Exception):
+    """The work has raised something: a bug of ours."""
+
+
 class DaemonExecutor(Executor):
     """A thread for each piece of work, dropped where it stands when the process ends. Only for work that only reads."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Begins at once; what the work raises is raised by the future's `result`."""
+        """Begins at once. Where the work raises, its traceback is on stderr and the result raises WorkBrokenOffError."""
         future: Future[Any] = Future()
 
         def work() -> None:
             try:
                 future.set_result(fn(*args, **kwargs))
-            except BaseException as error:  # handed on as it is: whoever asks for the result gets it
-                future.set_exception(error)
+            finally:
+                if not future.done():
+                    future.set_exception(WorkBrokenOffError(name))
 
-        threading.Thread(target=work, name=getattr(fn, "__name__", "work"), daemon=True).start()
+        name = getattr(fn, "__name__", "work")
+        threading.Thread(target=work, name=name, daemon=True).start()
         return future

@@ -54,8 +54,8 @@ def reported(forecast: Forecast | ForecastUnavailable | None = RISING, mode: str
                 acts=False,
                 message=(
                     "NotBetterThanLastValue: loss is 1.10 of the last value's at step 2; acts below 0.95; the "
-                    f"peak ahead is 20 000 at {rfc3339(NOW)[11:16]} UTC; its loss is 1.10 of the last value's; it does not "
-                    "act"
+                    f"peak ahead is 20 000 at {rfc3339(NOW)[11:16]} UTC; its loss is 1.10 of the last value's; it "
+                    "does not act"
                 ),
                 current_tokens_per_second=20_000,
                 peak_tokens_per_second=20_000,
