@@ -183,24 +183,36 @@ def demo(
 def explain(
     target: Annotated[str | None, typer.Argument(help="NAMESPACE/NAME of an InferenceScaler.")] = None,
     log: Annotated[Path | None, typer.Option(help="Decision log: every record is decided again.")] = None,
-    url: Annotated[str | None, typer.Option(help="A controller's HTTP address, for the newest decision.")] = None,
+    url: Annotated[str | None, typer.Option(help="A controller's HTTP address, for its newest decisions.")] = None,
+    at: Annotated[
+        str | None, typer.Option(help="The decision in force at a time such as 2026-11-30T09:30:00Z.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="A line a change of the last 90s, 30m, 2h or 1d (of the log, back from its end).")
+    ] = None,
     kubeconfig: Annotated[Path | None, typer.Option(help="Else the usual kubeconfig.")] = None,
     context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
     output: Annotated[Output, typer.Option(help="text or json.")] = Output.TEXT,
 ) -> None:
-    """Say why a pool has this many replicas, and decide the record again: exit 1 where it comes out otherwise.
+    """Say why a pool has this many replicas, and decide the record again.
 
-    Examples: tokenscaler explain inference/llama-70b --url http://localhost:8080;
+    Exit 1 where a record comes out otherwise, 2 where there is none to be had.
+
+    Examples: tokenscaler explain inference/llama-70b --url http://localhost:8080 --since 2h;
     tokenscaler explain --log decisions.jsonl
     """
     from autoscaler.explain_command import explain_log, explain_target
+    from autoscaler.record_window import parse_window
 
     if target is None and log is None:
         refuse("explain: give NAMESPACE/NAME or --log FILE (or both)")
+    window = parse_window(at, since)
+    if isinstance(window, str):
+        refuse(window)
     if log is not None:
-        raise typer.Exit(explain_log(log, target, output is Output.JSON, _console()))
+        raise typer.Exit(explain_log(log, target, window, output is Output.JSON, _console()))
     assert target is not None
-    raise typer.Exit(explain_target(target, url, kubeconfig, context, output is Output.JSON, _console()))
+    raise typer.Exit(explain_target(target, url, kubeconfig, context, window, output is Output.JSON, _console()))
 
 
 @app.command()

@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 MAXIMUM_FILE_BYTES = 64 * 1024 * 1024
 KEPT_FILES = 4
+# Far more than any record; a file that is no log may be one line of gigabytes.
+LONGEST_LINE_CHARACTERS = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +33,24 @@ class UnreadableRecord:
 
 def read_log(path: Path) -> Iterator[DecisionRecord | UnreadableRecord]:
     """The records of a log file in order, and what else stands between them. Raises OSError."""
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        for line_number, line in enumerate(lines, start=1):
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        for line_number, line in enumerate(_lines(file), start=1):
             if not line.strip():
                 continue
-            record = read_record(line)
+            record = read_record(line) if len(line) <= LONGEST_LINE_CHARACTERS else "a line longer than any record"
             if isinstance(record, DecisionRecord):
                 yield record
             else:
                 yield UnreadableRecord(line_number, record, is_cut_short=not line.endswith("\n"))
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Each line with its end; of one that is longer than any record no more is kept in memory than shows that it is."""
+    while line := file.readline(LONGEST_LINE_CHARACTERS + 1):
+        rest = line
+        while len(rest) > LONGEST_LINE_CHARACTERS and not rest.endswith("\n"):
+            rest = file.readline(LONGEST_LINE_CHARACTERS + 1)
+        yield line if rest is line else line + "\n"
 
 
 class DecisionLog(Protocol):
@@ -48,13 +59,6 @@ class DecisionLog(Protocol):
     def write(self, record: DecisionRecord) -> None:
         """Appends one record. Never raises for a full disk: the loop must go on."""
         ...
-
-
-class NoDecisionLog:
-    """Keeps no records."""
-
-    def write(self, record: DecisionRecord) -> None:
-        """Does nothing."""
 
 
 class _Raising(logging.Handler):

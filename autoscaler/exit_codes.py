@@ -2,4 +2,4 @@
 
 FINE = 0
 NOT_RIGHT = 1  # what was checked is not right
-WRONG_USAGE = 2  # wrong usage or input
+WRONG_USAGE = 2  # wrong usage or input: nothing was checked

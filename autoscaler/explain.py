@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -14,18 +14,12 @@ from policies.wording import joined, number
 def render_record(record: DecisionRecord) -> RenderableType:
     """The record for a terminal: the sentence, the votes (the binding one marked), the limits, what was seen."""
     decision, replicas = record.decision, record.input.replicas
-    headline = Text.assemble(
-        (f"{record.namespace}/{record.name}", "bold"),
-        f"  {record.time}  {replicas.spec} -> ",
-        (f"{decision.desired_replicas}", "bold"),
-        f"  {decision.reason.value}  ({record.input.parameters.mode.value})",
-    )
     supply = (
         f"replicas: {replicas.spec} asked for, {replicas.ready} ready, {replicas.starting} starting, "
         f"{replicas.stuck} stuck, {replicas.terminating} terminating"
     )
     return Group(
-        headline,
+        headline(record),
         Text(decision.message),
         Text(supply),
         _seen(record),
@@ -37,10 +31,25 @@ def render_record(record: DecisionRecord) -> RenderableType:
     )
 
 
-def print_record(record: DecisionRecord, console: Console) -> bool:
-    """Prints the record; True when deciding it again gives the same decision."""
-    console.print(render_record(record), highlight=False)
-    return not differences(record)
+def headline(record: DecisionRecord) -> Text:
+    """Which pool, when, from how many replicas to how many, why, and in which mode."""
+    return Text.assemble(
+        (f"{record.namespace}/{record.name}", "bold"),
+        f"  {record.time}  {record.input.replicas.spec} -> ",
+        (f"{record.decision.desired_replicas}", "bold"),
+        f"  {record.decision.reason.value}  ({record.input.parameters.mode.value})",
+    )
+
+
+def is_news(before: DecisionRecord, record: DecisionRecord) -> bool:
+    """Whether a reader of the one learns something from the other: another pool, count, wish or reason."""
+    return _essence(before) != _essence(record)
+
+
+def _essence(record: DecisionRecord) -> tuple[object, ...]:
+    decision = record.decision
+    wish = (decision.desired_replicas, decision.reason, decision.binding)
+    return (record.namespace, record.name, record.input.replicas.spec, *wish)
 
 
 def _seen(record: DecisionRecord) -> RenderableType:

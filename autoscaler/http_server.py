@@ -40,15 +40,18 @@ def create_app(
         return Response(telemetry.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/decisions/{namespace}/{name}")
-    async def decision(namespace: str, name: str) -> Response:
-        record = records.latest(namespace, name)
-        if record is None:
-            because = records.undecided_because(namespace, name)
-            problem = f"no decision for {namespace}/{name}" + (
-                f": {because}" if because else " yet: is it an InferenceScaler, and does this replica lead?"
-            )
-            return JSONResponse({"problem": problem}, status_code=404)
-        return Response(record.to_json_line(), media_type="application/json")
+    def decision(namespace: str, name: str, at: float | None = None, since: float | None = None) -> Response:
+        if since is not None:
+            lines = records.since(namespace, name, since)
+        elif at is not None:
+            lines = [line for line in [records.at(namespace, name, at)] if line is not None]
+        else:
+            newest = records.latest(namespace, name)
+            lines = [] if newest is None else [newest.to_json_line()]
+        if not lines:
+            return JSONResponse({"problem": _why_no_decision(records, namespace, name, at)}, status_code=404)
+        media_type = "application/json" if since is None else "application/jsonl"
+        return Response("\n".join(lines), media_type=media_type)
 
     return app
 
@@ -65,6 +68,15 @@ def bind(host: str, port: int) -> socket.socket:
         said = (error.strerror or str(error)).partition(" (while ")[0]
         hint = "; another program has the port, give another one or 0" if error.errno == errno.EADDRINUSE else ""
         raise OSError(error.errno, f"{said}{hint}") from error
+
+
+def _why_no_decision(records: LatestRecords, namespace: str, name: str, at_seconds: float | None) -> str:
+    because = records.undecided_because(namespace, name)
+    if at_seconds is not None and records.latest(namespace, name) is not None:
+        because = "of that moment nothing is kept here; is there a decision log (run --decisions FILE)?"
+    return f"no decision for {namespace}/{name}" + (
+        f": {because}" if because else " yet: is it an InferenceScaler, and does this replica lead?"
+    )
 
 
 class HttpServer:

@@ -32,7 +32,7 @@ from autoscaler.controller.status import StatusReporter
 from autoscaler.dashboard.app import create_app as create_dashboard
 from autoscaler.dashboard.recorder import DashboardRecorder
 from autoscaler.dashboard.snapshot import FleetSource
-from autoscaler.decision_log import DecisionLog, JsonLinesLog, NoDecisionLog
+from autoscaler.decision_log import DecisionLog, JsonLinesLog
 from autoscaler.external_metrics.newest_metrics import NewestMetrics
 from autoscaler.external_metrics.prometheus_series import MetricValueCollector
 from autoscaler.external_metrics.service import MetricsApi
@@ -109,7 +109,7 @@ class _Parts:
     clock: Clock
     connection: ApiConnection
     directory: ConfigDirectory | None
-    log: DecisionLog
+    log: DecisionLog | None
     prometheus: PrometheusSource
     cluster: WatchedCluster
     elector: LeaseElector | None
@@ -234,10 +234,10 @@ def _never() -> bool:
     return False
 
 
-def _decision_log(settings: ControllerSettings) -> DecisionLog:
+def _decision_log(settings: ControllerSettings) -> DecisionLog | None:
     if settings.decision_log is not None or settings.writes_decisions_to_stdout:
         return JsonLinesLog(settings.decision_log)
-    return NoDecisionLog()
+    return None
 
 
 def _elector(settings: ControllerSettings, connection: ApiConnection, clock: Clock) -> LeaseElector:

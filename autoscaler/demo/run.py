@@ -19,7 +19,6 @@ from autoscaler.controller.reconcile import Reconciler
 from autoscaler.dashboard.app import create_app as create_dashboard
 from autoscaler.dashboard.recorder import DashboardRecorder
 from autoscaler.dashboard.snapshot import FleetSource
-from autoscaler.decision_log import NoDecisionLog
 from autoscaler.demo.screen import LiveScreen, PlainScreen, Screen
 from autoscaler.demo.world import ABOUT, DemoWorld, build_world
 from autoscaler.http_server import HttpServer, create_app
@@ -48,7 +47,7 @@ def run_demo(
     """
     console = console or Console(highlight=False)
     world = build_world(seed)
-    telemetry, records = Telemetry(), LatestRecords(NoDecisionLog())
+    telemetry, records = Telemetry(), LatestRecords(None)
     recorder = DashboardRecorder(
         FleetSource("Tokenscaler demo", ABOUT, is_simulated=True, seconds_per_second=speed),
         history_rows=HISTORY_ROWS,

@@ -208,9 +208,9 @@ def test_explain_as_json_is_json(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["decision"]["desiredReplicas"] == 8
 
 
-def test_explain_of_nobody_ends_with_1() -> None:
+def test_explain_of_nobody_ends_with_2_for_nothing_was_checked() -> None:
     result = tokenscaler("explain", "inference/llama", "--url", URL)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.startswith(f"tokenscaler: GET {URL}/decisions/inference/llama: ")
     assert result.stderr.count("\n") == 1
 
@@ -233,12 +233,12 @@ def test_explain_reads_the_record_in_an_objects_status(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.stderr
     assert "4 -> 8" in found.stdout
     assert (new.exit_code, new.stderr) == (
-        1,
+        2,
         "tokenscaler: inference/new has no decision in its status yet; does a controller run? "
         "(a dry run writes no status: --url asks it)\n",
     )
     assert "in its status: TargetNotFound: Deployment inference/lost does not exist" in lost.stderr
-    assert missing.exit_code == 1
+    assert missing.exit_code == 2
     assert missing.stderr.startswith("tokenscaler: get /apis/tokenscaler.io/v1alpha1/namespaces/inference/")
 
 

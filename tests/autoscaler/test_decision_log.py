@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler import decision_log
 from autoscaler.decision_log import KEPT_FILES, JsonLinesLog, UnreadableRecord, read_log
 from autoscaler.decision_record import read_record
 from tests.pool_builders import a_decision_report, a_record
@@ -62,6 +63,18 @@ def test_a_last_line_that_a_crash_cut_short_is_named_as_such(log_path: Path) -> 
 def test_a_character_that_a_crash_cut_in_two_stops_nothing(log_path: Path) -> None:
     log_path.write_bytes(a_record().to_json_line().encode() + b"\n" + '{"name": "é'.encode()[:-1])
     assert [isinstance(entry, UnreadableRecord) for entry in read_log(log_path)] == [False, True]
+
+
+def test_a_line_without_end_is_no_record_and_is_not_kept_in_memory(
+    log_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decision_log, "LONGEST_LINE_CHARACTERS", 5000)
+    line = a_record().to_json_line()
+    log_path.write_text(f"{line}\n{'x' * 60_000}\n{line}\n{'y' * 5001}")
+    first, second, third, last = read_log(log_path)
+    assert first == third == a_record()
+    assert second == UnreadableRecord(2, "a line longer than any record", is_cut_short=False)
+    assert isinstance(last, UnreadableRecord)
 
 
 def test_the_next_record_is_not_written_on_to_a_line_that_was_cut_short(log_path: Path) -> None:

@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from autoscaler.clock import SystemClock
 from autoscaler.controller.latest_records import LatestRecords
-from autoscaler.decision_log import NoDecisionLog
 from autoscaler.decision_record import DecisionRecord
-from autoscaler.explain import print_record
-from autoscaler.explain_command import explain_log, explain_target
+from autoscaler.explain import render_record
+from autoscaler.explain_command import SAID_AT_MOST, explain_log, explain_target
 from autoscaler.http_server import HttpServer, create_app
+from autoscaler.record_window import WHOLE, RecordWindow
 from autoscaler.telemetry import Telemetry
 from policies.observation import QueryUnknown
-from tests.builders import a_blackout, an_observation
+from tests.builders import NOW, a_blackout, a_history, an_observation
 from tests.pool_builders import a_decision_report, a_record, a_scaler
 from tests.servers.ports import free_port
 
@@ -34,7 +35,7 @@ def a_console() -> Console:
 
 def printed(record: DecisionRecord) -> str:
     console = a_console()
-    print_record(record, console)
+    console.print(render_record(record), highlight=False)
     assert isinstance(console.file, io.StringIO)
     return " ".join(console.file.getvalue().split())
 
@@ -150,8 +151,8 @@ def a_line(*, name: str = "llama", is_tampered: bool = False) -> str:
             ":2: no decision record: schemaVersion 7 is newer than this program's 2",
             id="a record of a newer program",
         ),
-        pytest.param([], None, 1, "no decision record in ", id="an empty log"),
-        pytest.param([a_line()], "inference/other", 1, "no decision record of inference/other in ", id="no such pool"),
+        pytest.param([], None, 2, "no decision record in ", id="an empty log"),
+        pytest.param([a_line()], "inference/other", 2, "no decision record of inference/other in ", id="no such pool"),
     ],
 )
 def test_a_log_is_decided_again(
@@ -163,13 +164,13 @@ def test_a_log_is_decided_again(
     said: str,
 ) -> None:
     log_path.write_text("".join(lines))
-    assert explain_log(log_path, target, False, a_console()) == code
+    assert explain_log(log_path, target, WHOLE, False, a_console()) == code
     output = capsys.readouterr()
     assert said in output.out + output.err
 
 
 def test_a_log_that_is_not_there_is_wrong_usage(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain_log(log_path, None, False, a_console()) == 2
+    assert explain_log(log_path, None, WHOLE, False, a_console()) == 2
     assert capsys.readouterr().err == f"tokenscaler: cannot read the log {log_path}: No such file or directory\n"
 
 
@@ -177,13 +178,115 @@ def test_as_json_the_newest_record_is_all_that_stands_on_stdout(
     log_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log_path.write_text(a_line(name="one") + a_line(name="two"))
-    assert explain_log(log_path, None, True, a_console()) == 0
+    assert explain_log(log_path, None, WHOLE, True, a_console()) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "two"
+
+
+def test_of_many_bad_lines_the_first_are_said_and_the_rest_counted(
+    log_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_path.write_text(a_line() + "nonsense\n" * 5000 + a_line(is_tampered=True) * 3)
+    assert explain_log(log_path, None, WHOLE, False, a_console()) == 1
+    output = capsys.readouterr()
+    assert output.err.count("\n") == SAID_AT_MOST + 1
+    assert output.err.endswith("and more of this kind: the rest is only counted\n")
+    assert "4 decisions decided again, 3 came out otherwise, 5000 lines unreadable" in output.out
+
+
+def test_a_file_that_is_no_log_at_all_is_told_from_one_that_is_empty(
+    log_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_path.write_text("nonsense\n" * 3)
+    assert explain_log(log_path, None, WHOLE, False, a_console()) == 1
+    assert "0 decisions decided again, 0 came out otherwise, 3 lines unreadable" in capsys.readouterr().out
+
+
+def a_course(*, name: str = "llama", is_tampered: bool = False) -> str:
+    """Ten minutes of a pool: 4 replicas are enough until the fifth, then 6 are wanted, and from the eighth 4 again."""
+    wanted = [4, 4, 4, 4, 4, 6, 6, 6, 4, 4]
+    lines = []
+    for minute, replicas in enumerate(wanted):
+        report = a_decision_report(
+            scaler=a_scaler(name), waiting=10.0 * replicas, now_seconds=NOW + 60.0 * minute, history=a_history()
+        )
+        record = a_record(report)
+        lines.append((tampered(record) if is_tampered and minute == 6 else record).to_json_line() + "\n")
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("window", "shown", "decided"),
+    [
+        pytest.param(
+            RecordWindow(back_seconds=1e6),
+            ["17:46:40.000Z 4 -> 4", "17:51:40.000Z 4 -> 6", "17:54:40.000Z 4 -> 4"],
+            10,
+            id="a line for each change",
+        ),
+        pytest.param(
+            RecordWindow(back_seconds=240.0),
+            ["17:51:40.000Z 4 -> 6", "17:54:40.000Z 4 -> 4"],
+            5,
+            id="so long back from the newest record",
+        ),
+        pytest.param(RecordWindow(back_seconds=0.0), ["17:55:40.000Z 4 -> 4"], 1, id="the newest alone"),
+        pytest.param(RecordWindow(at_seconds=NOW + 299.9), ["17:50:40.000Z 4 -> 4"], 1, id="in force just before"),
+        pytest.param(RecordWindow(at_seconds=NOW + 300.0), ["17:51:40.000Z 4 -> 6"], 1, id="in force from then on"),
+        pytest.param(RecordWindow(at_seconds=NOW + 1e6), ["17:55:40.000Z 4 -> 4"], 1, id="in force after the last"),
+    ],
+)
+def test_of_a_log_a_moment_or_the_last_while_is_shown(
+    log_path: Path, capsys: pytest.CaptureFixture[str], window: RecordWindow, shown: list[str], decided: int
+) -> None:
+    log_path.write_text(a_course(name="other") + a_course())
+    console = a_console()
+    assert explain_log(log_path, "inference/llama", window, False, console) == 0
+    assert isinstance(console.file, io.StringIO)
+    headlines = [line for line in console.file.getvalue().splitlines() if line.startswith("inference/llama")]
+    assert [" ".join(line.split()[1:5]).removeprefix("2030-03-17T") for line in headlines] == shown
+    assert f"{decided} decisions decided again, 0 came out otherwise" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("window", "code"),
+    [
+        pytest.param(RecordWindow(back_seconds=600.0), 1, id="within the window"),
+        pytest.param(RecordWindow(back_seconds=120.0), 0, id="before the window"),
+        pytest.param(RecordWindow(at_seconds=NOW + 360.0), 1, id="the one of that moment"),
+        pytest.param(RecordWindow(at_seconds=NOW + 420.0), 0, id="not the one of that moment"),
+    ],
+)
+def test_only_what_was_asked_for_is_judged(log_path: Path, window: RecordWindow, code: int) -> None:
+    log_path.write_text(a_course(is_tampered=True))
+    assert explain_log(log_path, "inference/llama", window, False, a_console()) == code
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        pytest.param("inference/llama", "no decision record of inference/llama at that time in ", id="before the log"),
+        pytest.param(None, "--at: of which pool? Give NAMESPACE/NAME too", id="of no pool"),
+    ],
+)
+def test_a_moment_of_which_nothing_is_known_is_refused(
+    log_path: Path, capsys: pytest.CaptureFixture[str], target: str | None, said: str
+) -> None:
+    log_path.write_text(a_course())
+    assert explain_log(log_path, target, RecordWindow(at_seconds=NOW - 1.0), False, a_console()) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_course_as_json_is_one_record_a_line(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log_path.write_text(a_course())
+    assert explain_log(log_path, None, RecordWindow(back_seconds=120.0), True, a_console()) == 0
+    output = capsys.readouterr()
+    assert [json.loads(line)["decision"]["desiredReplicas"] for line in output.out.splitlines()] == [6, 4, 4]
+    assert output.err == "3 decisions decided again, 0 came out otherwise, 0 lines unreadable\n"
 
 
 @pytest.fixture(scope="module")
 def controller() -> Iterator[str]:
-    records = LatestRecords(NoDecisionLog())
+    records = LatestRecords(None)
     records.report([a_decision_report(waiting=80.0)])
     server = HttpServer(create_app(Telemetry(), records, lambda: True, lambda: None), "127.0.0.1", 0)
     server.start()
@@ -192,8 +295,38 @@ def controller() -> Iterator[str]:
 
 
 def test_a_running_controller_explains_its_newest_decision(controller: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain_target("inference/llama", controller + "/", None, None, True, a_console()) == 0
+    assert explain_target("inference/llama", controller + "/", None, None, WHOLE, True, a_console()) == 0
     assert json.loads(capsys.readouterr().out)["decision"]["desiredReplicas"] == 8
+
+
+def test_a_running_controller_tells_the_course_and_a_moment_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    now = SystemClock().now_seconds()
+    records = LatestRecords(None)
+    for age, waiting in ((3000.0, 80.0), (2000.0, 80.0), (1000.0, 60.0), (500.0, 40.0), (1.0, 40.0)):
+        records.report([a_decision_report(waiting=waiting, now_seconds=now - age, history=a_history())])
+    server = HttpServer(create_app(Telemetry(), records, lambda: True, lambda: None), "127.0.0.1", 0)
+    server.start()
+    url = f"http://127.0.0.1:{server.port}"
+
+    def asked(window: RecordWindow) -> tuple[int, list[int]]:
+        code = explain_target("inference/llama", url, None, None, window, True, a_console())
+        lines = capsys.readouterr().out.splitlines()
+        return code, [json.loads(line)["decision"]["desiredReplicas"] for line in lines]
+
+    try:
+        assert asked(WHOLE) == (0, [4])
+        assert asked(RecordWindow(back_seconds=2500.0)) == (0, [8, 8, 6, 4, 4])
+        assert asked(RecordWindow(back_seconds=600.0)) == (0, [6, 4, 4])
+        assert asked(RecordWindow(at_seconds=now - 700.0)) == (0, [6])
+        assert asked(RecordWindow(at_seconds=now - 1e6)) == (2, [])
+    finally:
+        server.stop()
+
+
+def test_a_moment_needs_a_log_or_a_controller(capsys: pytest.CaptureFixture[str]) -> None:
+    window = RecordWindow(back_seconds=60.0)
+    assert explain_target("inference/llama", None, None, None, window, True, a_console()) == 2
+    assert "the object's status has the newest record only" in capsys.readouterr().err
 
 
 def _no_controller(_: str) -> str:
@@ -214,11 +347,11 @@ def _no_controller(_: str) -> str:
             id="an address without http",
         ),
         pytest.param(
-            "inference/other", str, 1, '404 {"problem":"no decision for inference/other yet', id="an unknown pool"
+            "inference/other", str, 2, '404 {"problem":"no decision for inference/other yet', id="an unknown pool"
         ),
-        pytest.param("inference/a b?c", str, 1, "/decisions/inference/a%20b%3Fc: 404", id="a name that needs quoting"),
+        pytest.param("inference/a b?c", str, 2, "/decisions/inference/a%20b%3Fc: 404", id="a name that needs quoting"),
         pytest.param(
-            "inference/llama", _no_controller, 1, "is the controller there, or is a port-forward missing?", id="nobody"
+            "inference/llama", _no_controller, 2, "is the controller there, or is a port-forward missing?", id="nobody"
         ),
     ],
 )
@@ -230,7 +363,7 @@ def test_what_cannot_be_explained_is_said_in_one_line(
     code: int,
     said: str,
 ) -> None:
-    assert explain_target(target, url(controller), None, None, False, a_console()) == code
+    assert explain_target(target, url(controller), None, None, WHOLE, False, a_console()) == code
     error = capsys.readouterr().err
     assert said in error
     assert error.startswith("tokenscaler: ")
@@ -253,23 +386,23 @@ class _Elsewhere(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "code", "said"),
     [
-        pytest.param("ssh", "SSH-2.0-server", id="a program that speaks no HTTP"),
+        pytest.param("ssh", 2, "SSH-2.0-server", id="a program that speaks no HTTP"),
         pytest.param(
-            "page", "the record of inference/page cannot be read: Invalid JSON", id="a page of something else"
+            "page", 1, "the record of inference/page cannot be read: Invalid JSON", id="a page of something else"
         ),
     ],
 )
 def test_an_answer_of_another_program_is_said_to_be_none(
-    capsys: pytest.CaptureFixture[str], name: str, said: str
+    capsys: pytest.CaptureFixture[str], name: str, code: int, said: str
 ) -> None:
     server = http.server.HTTPServer(("127.0.0.1", 0), _Elsewhere)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
     try:
-        assert explain_target(f"inference/{name}", url, None, None, False, a_console()) == 1
+        assert explain_target(f"inference/{name}", url, None, None, WHOLE, False, a_console()) == code
     finally:
         server.shutdown()
         thread.join()

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import pytest
 
 from autoscaler.controller.latest_records import LatestRecords
-from autoscaler.decision_log import NoDecisionLog
 from autoscaler.decision_record import DecisionRecord, read_record
 from autoscaler.http_server import HttpServer, create_app
 from autoscaler.telemetry import Telemetry
@@ -26,7 +25,7 @@ class Controller:
         self.is_alive = True
         self.not_ready_because: str | None = None
         self.telemetry = Telemetry()
-        self.records = LatestRecords(NoDecisionLog())
+        self.records = LatestRecords(None)
         app = create_app(self.telemetry, self.records, lambda: self.is_alive, lambda: self.not_ready_because)
         self.server = HttpServer(app, "127.0.0.1", 0)
 
@@ -120,7 +119,7 @@ def test_nothing_else_is_served(controller: Controller, method: str, path: str, 
 
 def test_a_port_that_is_taken_is_known_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
-        app = create_app(Telemetry(), LatestRecords(NoDecisionLog()), lambda: True, lambda: None)
+        app = create_app(Telemetry(), LatestRecords(None), lambda: True, lambda: None)
         with pytest.raises(
             OSError, match="Address already in use; another program has the port, give another one or 0"
         ):
@@ -129,7 +128,7 @@ def test_a_port_that_is_taken_is_known_at_once() -> None:
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
 def test_the_address_of_all_takes_both_families() -> None:
-    app = create_app(Telemetry(), LatestRecords(NoDecisionLog()), lambda: True, lambda: None)
+    app = create_app(Telemetry(), LatestRecords(None), lambda: True, lambda: None)
     server = HttpServer(app, "::", 0)
     server.start()
     try:

@@ -13,7 +13,6 @@ from autoscaler.api.status import MAXIMUM_MESSAGE_CHARACTERS, InferenceScalerSta
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.pool_report import Decided, PoolReport
 from autoscaler.controller.status import REFRESH_SECONDS, WINDOW_SAVE_SECONDS, StatusReporter
-from autoscaler.decision_log import NoDecisionLog
 from autoscaler.decision_record import DecisionRecord, differences, read_record
 from policies.cold_start import ObservedStart, learn_cold_start
 from policies.observation import ReplicaCounts
@@ -39,7 +38,7 @@ class Status:
 
     def __init__(self) -> None:
         self.sink = FakeStatusSink()
-        self.records = LatestRecords(NoDecisionLog())
+        self.records = LatestRecords(None)
         self.reporter = StatusReporter(self.sink, self.records)
 
     def report(self, *reports: PoolReport) -> None:
