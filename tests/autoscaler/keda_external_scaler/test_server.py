@@ -16,24 +16,18 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 from autoscaler.clock import ManualClock
-from autoscaler.external_metrics.values import MAXIMUM_AGE_SECONDS, NotKnownYet
+from autoscaler.external_metrics.values import MAXIMUM_AGE_SECONDS, NotKnownYet, PoolMetrics
 from autoscaler.keda_external_scaler import external_scaler_pb2 as wire
 from autoscaler.keda_external_scaler.server import CertificateFiles, ExternalScalerServer
 from autoscaler.keda_external_scaler.service import SERVICE, look_up_in
 from tests.builders import NOW
 from tests.fakes.certificates import CertificateAuthority
-from tests.fakes.metric_source import FakeMetricSource, some_pool_metrics
+from tests.fakes.metric_pools import FakePools, a_pool
 
 PROTO = Path(wire.__file__).with_name("external_scaler.proto")
 WAIT_SECONDS = 30.0
-POOL = some_pool_metrics(
-    {
-        "tokenscaler-desired-replicas": "7",
-        "waiting-requests": "12500m",
-        "running-requests": "0",
-        "kv-cache-usage": None,
-    },
-    decided_at_seconds=NOW,
+POOL = a_pool(
+    metrics={"waiting-requests": "12500m", "running-requests": "0", "kv-cache-usage": None}, decided_seconds_ago=0.0
 )
 
 
@@ -105,7 +99,7 @@ class Running:
     """The server, and what it knows."""
 
     server: ExternalScalerServer
-    source: FakeMetricSource
+    source: FakePools
     clock: ManualClock
     certificates: Certificates
 
@@ -121,7 +115,7 @@ class Running:
 
 @pytest.fixture
 def running(certificates: Certificates) -> Iterator[Running]:
-    source, clock = FakeMetricSource(POOL), ManualClock(NOW)
+    source, clock = FakePools(POOL), ManualClock(NOW)
     server = ExternalScalerServer(look_up_in(source, clock), "127.0.0.1", 0, certificates.files, look_seconds=0.01)
     server.start()
     yield Running(server, source, clock, certificates)
@@ -157,7 +151,7 @@ def test_a_true_zero_is_zero(running: Running) -> None:
     ("metadata", "code", "message"),
     [
         pytest.param(
-            {"metric": "kv-cache-usage", "threshold": "0.5"}, "UNAVAILABLE", "the scrape failed", id="an unknown value"
+            {"metric": "kv-cache-usage", "threshold": "0.5"}, "UNAVAILABLE", "it is too dark", id="an unknown value"
         ),
         pytest.param({"name": "mistral"}, "NOT_FOUND", "no InferenceScaler", id="a pool that is not there"),
         pytest.param({"namespace": "other"}, "NOT_FOUND", "namespace other", id="a pool of another namespace"),
@@ -187,7 +181,7 @@ def test_an_old_decision_is_an_error(running: Running) -> None:
 
 
 def test_the_spec_does_not_hang_on_a_value(running: Running) -> None:
-    running.source.pools = NotKnownYet("the InferenceScalers have not been read yet")
+    running.source.not_known_yet = NotKnownYet("the InferenceScalers have not been read yet")
 
     with running.scaler() as keda:
         assert keda.specs() == [("tokenscaler-desired-replicas", 1, 1.0)]
@@ -205,22 +199,22 @@ def test_activity_is_pushed_when_it_changes_and_held_while_unknown(running: Runn
         stream = keda.stream()
 
         assert next(stream).result is True
-        running.source.pools = NotKnownYet("the watch has been lost")
-        running.source.pools = (with_count("3"),)
-        running.source.pools = (with_count(None),)
-        running.source.pools = (with_count("0"),)
+        running.source.not_known_yet = NotKnownYet("the watch has been lost")
+        running.source.pools = [with_count("3")]
+        running.source.not_known_yet = None
+        running.source.pools = [with_count(None)]
+        running.source.pools = [with_count("0")]
         assert next(stream).result is False
-        running.source.pools = (with_count("2"),)
+        running.source.pools = [with_count("2")]
         assert next(stream).result is True
-        running.source.pools = ()
+        running.source.pools = []
         with pytest.raises(grpc.RpcError) as gone:
             next(stream)
         assert gone.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-def with_count(count: str | None) -> Any:
-    values = {"tokenscaler-desired-replicas": count}
-    return replace(POOL, published=some_pool_metrics(values, decided_at_seconds=NOW).published)
+def with_count(count: str | None) -> PoolMetrics:
+    return a_pool(metrics={"tokenscaler-desired-replicas": count})
 
 
 def test_a_stop_ends_the_streams_without_an_error(running: Running) -> None:
@@ -258,7 +252,7 @@ def test_a_renewed_certificate_is_taken_up_and_running_streams_stay(running: Run
 
         with replace(running, certificates=Certificates(renewed, folder)).scaler() as later:
             assert later.is_active()
-        running.source.pools = (with_count("0"),)
+        running.source.pools = [with_count("0")]
         assert next(stream).result is False
 
 
