@@ -281,6 +281,22 @@ def replay(
 
 
 @app.command()
+def hpa(
+    target: Annotated[str, typer.Argument(help="NAMESPACE/NAME of an InferenceScaler in mode ExternalMetric.")],
+    file: Annotated[Path | None, typer.Option(help="Read it from this YAML file instead of the cluster.")] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Else the usual kubeconfig.")] = None,
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+) -> None:
+    """Print the HorizontalPodAutoscaler that follows an InferenceScaler, and adds no delay of its own.
+
+    Example: tokenscaler hpa inference/llama-8b | kubectl apply -f -
+    """
+    from autoscaler.hpa_command import print_hpa
+
+    raise typer.Exit(print_hpa(target, file, kubeconfig, context))
+
+
+@app.command()
 def crd() -> None:
     """Print the custom resource definitions.
 
