@@ -16,7 +16,7 @@ class DaemonExecutor(Executor):
     """A thread for each piece of work, dropped where it stands when the process ends. Only for work that only reads."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Begins at once. Where the work raises, its traceback is on stderr and the result raises WorkBrokenOffError."""
+        """Begins at once. Where the work raises, a traceback is on stderr and the result raises WorkBrokenOffError."""
         future: Future[Any] = Future()
 
         def work() -> None:

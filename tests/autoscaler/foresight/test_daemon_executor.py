@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from autoscaler.foresight.daemon_executor import DaemonExecutor, WorkBrokenOffError
+from tests.servers.process import wait_until
 
 
 def test_work_is_done_in_another_thread_and_its_result_is_there() -> None:
@@ -19,3 +20,4 @@ def test_work_that_raises_is_broken_off_and_not_waited_for_for_ever() -> None:
 
     with pytest.raises(WorkBrokenOffError, match="broken"):
         DaemonExecutor().submit(broken).result(timeout=60)
+    wait_until(lambda: all(each.name != "broken" for each in threading.enumerate()), "the thread has ended", 60)
