@@ -98,8 +98,6 @@ def test_there_is_one_gauge_for_each_vote_that_has_an_opinion() -> None:
         for sample in family.samples
         if sample.name == "tokenscaler_vote_replicas"
     }
-    opinions = {
-        vote.recommender: vote.replicas for vote in report.decision.recommendations if vote.replicas is not None
-    }
-    assert votes == pytest.approx(opinions)
+    given = report.decision.recommendations
+    assert votes == pytest.approx({vote.recommender: vote.replicas for vote in given if vote.replicas is not None})
     assert set(votes) == {"tokensInFlight", "kvCache", "waitingRequests"}, "the query was not answered"
