@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from autoscaler.api.document import GROUP
 from autoscaler.api.inference_scaler import KIND, InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
 from autoscaler.api.yaml_documents import YamlDocument, YamlProblem, read_documents
 from autoscaler.controller.pool_report import Reporter
+from autoscaler.replay.autoscaler_manifests import Manifest, read_hpa, read_scaled_object
 from autoscaler.replay.pool_policy import PoolPolicy, ReconciledPolicy
 from policies.parameters import Mode
 
@@ -105,9 +108,26 @@ def _read_document(document: YamlDocument) -> ReplayedPolicy | tuple[str, ...] |
     return None if reader is None else reader({str(name): value for name, value in content.items()})
 
 
-def _read_inference_scaler(content: Mapping[str, object]) -> ReplayedPolicy | tuple[str, ...]:
+def _read_inference_scaler(content: Mapping[str, Any]) -> ReplayedPolicy | tuple[str, ...]:
     scaler = parse_inference_scaler(content)
     return scaler.problems if isinstance(scaler, InvalidInferenceScaler) else reconciled_policy(scaler)
+
+
+def _read_manifest(
+    read: Callable[[Mapping[str, Any]], Manifest | tuple[str, ...]], content: Mapping[str, Any]
+) -> ReplayedPolicy | tuple[str, ...]:
+    manifest = read(content)
+    if isinstance(manifest, tuple):
+        return manifest
+    policy = manifest.policy
+    return ReplayedPolicy(
+        name=manifest.name,
+        identity=PoolIdentity(manifest.namespace, manifest.name, manifest.target_name, "vllm"),
+        minimum=policy.minimum,
+        maximum=policy.maximum,
+        make=lambda reporters: policy,
+        assumptions=manifest.assumptions,
+    )
 
 
 def _assumptions(scaler: InferenceScaler) -> tuple[str, ...]:
@@ -129,6 +149,8 @@ def _with_unique_names(policies: Sequence[ReplayedPolicy]) -> Sequence[ReplayedP
     return named
 
 
-_READERS: Mapping[tuple[str, str], Callable[[Mapping[str, object]], ReplayedPolicy | tuple[str, ...]]] = {
+_READERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], ReplayedPolicy | tuple[str, ...]]] = {
     (GROUP, KIND): _read_inference_scaler,
+    ("keda.sh", "ScaledObject"): partial(_read_manifest, read_scaled_object),
+    ("autoscaling", "HorizontalPodAutoscaler"): partial(_read_manifest, read_hpa),
 }

@@ -56,6 +56,16 @@ class ScrapedPages:
                 return sample
         return None
 
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """Those of which anything is remembered, those that are gone included."""
+        return tuple(self._samples)
+
+    def samples(self, replica: str, now_seconds: float, seconds: float) -> tuple[ScrapedSample, ...]:
+        """The queryable samples of the last `seconds`, oldest first."""
+        oldest, newest = now_seconds - seconds, now_seconds - self.delay_seconds
+        return tuple(each for each in self._samples.get(replica, ()) if oldest <= each.at_seconds <= newest)
+
     def window(self, replica: str, now_seconds: float, seconds: float) -> tuple[ScrapedSample, ScrapedSample] | None:
         """The first and the last queryable sample of the last `seconds`; None with fewer than two."""
         first = last = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 from autoscaler.observers.metrics import PoolQuery
@@ -15,8 +16,10 @@ from autoscaler.observers.pod_memory import PodMemory
 from autoscaler.observers.pool_means import Distribution, latency
 from autoscaler.observers.pool_signals import PAGE_SIGNALS, PoolMemory, TickTrouble, read_pool, take_values
 from autoscaler.observers.request_means import BoundedMean, HitShare
+from autoscaler.replay.promql_reading import Expression, NotUnderstoodError, read_promql
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample
 from autoscaler.replay.serving_counters import INTER_TOKEN_LATENCY_EDGES, TIME_TO_FIRST_TOKEN_EDGES, ServingSnapshot
+from autoscaler.replay.simulated_prometheus import SimulatedPrometheus, unsimulated_metrics
 from policies.capacity.objectives import LatencyObjectives
 from policies.observation import MetricsObservation, PoolLatency, QueryUnknown, QueryValue
 from policies.signals import Signal
@@ -47,14 +50,19 @@ class SimulatedMetrics:
         self._prefix_hits = HitShare()
 
     def observe(self, query: PoolQuery, gateway_queue: int, now_seconds: float) -> MetricsObservation:
-        """The pool at one tick. `gateway_queue` answers a query named `pendingRequests`; PromQL is not understood."""
+        """The pool at one tick. The user's PromQL is asked of the replicas' pages; `gateway_queue` is the answer of
+        `pendingRequests` where it reads what no replica exposes.
+        """
         self._take_newest_pages(query, now_seconds)
         pods = [(pod, self._pods.get(pod.name)) for pod in query.pods]
         reading = read_pool(self._memory, pods, TickTrouble(rate_window_seconds=RATE_WINDOW_SECONDS), now_seconds)
         self._update_means(now_seconds)
         return MetricsObservation(
             signals=reading.signals,
-            queries={name: _answer(name, gateway_queue) for name in query.queries},
+            queries={
+                name: self._answer(name, text, query, gateway_queue, now_seconds)
+                for name, text in query.queries.items()
+            },
             ready_replicas=reading.ready_replicas,
             fresh_replicas=reading.fresh_replicas,
             prompt_tokens_per_request=self._prompt_tokens.value,
@@ -63,6 +71,23 @@ class SimulatedMetrics:
             latency=self._latency(query.objectives, now_seconds),
             warnings=reading.warnings,
         )
+
+    def _answer(
+        self, name: str, text: str, query: PoolQuery, gateway_queue: int, now_seconds: float
+    ) -> QueryValue | QueryUnknown:
+        expression = _read(text)
+        reads_others = isinstance(expression, str) or bool(unsimulated_metrics(expression))
+        if name == "pendingRequests" and reads_others:
+            return QueryValue(float(gateway_queue), age_seconds=0.0)
+        if isinstance(expression, str):
+            return QueryUnknown(f"in a simulation: {expression}")
+        live = [pod.name for pod in query.pods if pod.is_ready]
+        answer = SimulatedPrometheus(self._pages, self._kv_capacity_tokens, lambda: live).ask(expression, now_seconds)
+        values = list(answer.values()) if isinstance(answer, dict) else [answer]
+        total = math.fsum(values) if values else math.nan
+        if not math.isfinite(total) or total < 0:
+            return QueryUnknown("the query has no number that could be used")
+        return QueryValue(total, age_seconds=0.0)
 
     def _take_newest_pages(self, query: PoolQuery, now_seconds: float) -> None:
         known, self._pods = self._pods, {}
@@ -115,10 +140,12 @@ class SimulatedMetrics:
         )
 
 
-def _answer(name: str, gateway_queue: int) -> QueryValue | QueryUnknown:
-    if name == "pendingRequests":
-        return QueryValue(float(gateway_queue), age_seconds=0.0)
-    return QueryUnknown("a simulated fleet has no Prometheus that could answer PromQL")
+@lru_cache(maxsize=256)
+def _read(text: str) -> Expression | str:
+    try:
+        return read_promql(text)
+    except NotUnderstoodError as error:
+        return str(error)
 
 
 def _rate(window: tuple[ScrapedSample, ScrapedSample] | None, signal: Signal) -> float | None:
