@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
+from autoscaler.api.status import InferenceScalerStatus
+from autoscaler.controller.latest_records import LatestRecords
+from autoscaler.controller.pool_report import Decided
 from autoscaler.controller.published_metrics import METRIC_NAMES, is_metric_name, publish
+from autoscaler.controller.status import StatusReporter, next_status
 from policies.observation import MetricsObservation, ObservationUnavailable, PoolLatency, QueryUnknown, QueryValue
 from policies.signals import Signal
 from tests.builders import NOW, a_blackout, a_signal, an_observation, without
+from tests.fakes.ports import FakeStatusSink
 from tests.pool_builders import a_decision_report, a_scaler
 
 AT_NOW = "2030-03-17T17:46:40Z"
@@ -141,3 +146,39 @@ def test_every_published_name_can_be_asked_for() -> None:
 
 def test_the_time_of_a_decision_is_now() -> None:
     assert publish(a_decision_report(now_seconds=NOW + 60)).decided_at == "2030-03-17T17:47:40Z"
+
+
+def writes_after(*ticks: Decided) -> list[int]:
+    """How many statuses had been written after each tick."""
+    sink, records = FakeStatusSink(), LatestRecords(None)
+    reporter, counts = StatusReporter(sink, records), []
+    for report in ticks:
+        records.report([report])
+        reporter.report([report])
+        counts.append(len(sink.written))
+    return counts
+
+
+def a_tick(seconds: float, waiting: float = 40.0, mode: str = "ExternalMetric") -> Decided:
+    return a_decision_report(scaler=a_scaler(mode=mode), waiting=waiting, now_seconds=NOW + seconds)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "writes"),
+    [
+        pytest.param([a_tick(0), a_tick(15), a_tick(30)], [1, 2, 3], id="every tick of 15 s, as time is published too"),
+        pytest.param([a_tick(at) for at in range(0, 16, 1)], [1] * 14 + [2] * 2, id="no more often than every 14 s"),
+        pytest.param([a_tick(0), a_tick(1, waiting=80.0)], [1, 2], id="another count at once"),
+        pytest.param([a_tick(0, mode="Scale"), a_tick(15, mode="Scale")], [1, 1], id="nothing in another mode"),
+        pytest.param([a_tick(0, mode="Scale"), a_tick(1)], [1, 2], id="at once where the mode has changed"),
+        pytest.param([a_tick(0), a_tick(1, mode="Scale")], [1, 2], id="and where it has changed back"),
+    ],
+)
+def test_what_others_serve_is_written_often_enough(ticks: list[Decided], writes: list[int]) -> None:
+    assert writes_after(*ticks) == writes
+
+
+def test_the_status_holds_what_is_served_only_in_this_mode() -> None:
+    served = next_status(InferenceScalerStatus(), a_tick(0))
+    assert served.external_metrics == publish(a_tick(0))
+    assert next_status(served, a_tick(1, mode="Scale")).external_metrics is None
