@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from autoscaler.actuators.actuator import ReplicaActuator
 from autoscaler.actuators.dry_run import DryRunActuator
 from autoscaler.actuators.external_metric import ExternalMetricActuator
+from autoscaler.actuators.node_pool_limits import KarpenterNodePoolLimits
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
 from autoscaler.actuators.written_counts import WrittenCounts
 from autoscaler.clock import Clock, SystemClock
@@ -25,6 +26,7 @@ from autoscaler.controller.events import EventReporter, LoggedEvents
 from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.loop import ControlLoop
+from autoscaler.controller.node_capacity import NodeCapacityKeeper
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.controller.reconcile import Reconciler
 from autoscaler.controller.scaler_source import ScalersOfTick
@@ -37,12 +39,16 @@ from autoscaler.external_metrics.newest_metrics import NewestMetrics
 from autoscaler.external_metrics.prometheus_series import MetricValueCollector
 from autoscaler.external_metrics.service import MetricsApi
 from autoscaler.external_metrics.status_metrics import StatusMetrics
+from autoscaler.foresight.daemon_executor import DaemonExecutor
+from autoscaler.foresight.fleet_foresight import FleetForesight
+from autoscaler.foresight.forecast_metrics import ForecastMetrics
+from autoscaler.foresight.prometheus_history import PrometheusWorkHistory
 from autoscaler.http_server import HttpServer, bind, create_app
 from autoscaler.kubernetes_gateway.background_writer import BackgroundWriter
 from autoscaler.kubernetes_gateway.backoff import Backoff
 from autoscaler.kubernetes_gateway.cluster_accelerators import ClusterAccelerators
 from autoscaler.kubernetes_gateway.cluster_scalers import ClusterScalers
-from autoscaler.kubernetes_gateway.connection import ApiConnection, connect
+from autoscaler.kubernetes_gateway.connection import FIELD_MANAGER, ApiConnection, connect
 from autoscaler.kubernetes_gateway.credentials import CredentialsError
 from autoscaler.kubernetes_gateway.event_writer import EventWriter
 from autoscaler.kubernetes_gateway.lease_elector import LeaseElector
@@ -111,6 +117,7 @@ class _Parts:
     directory: ConfigDirectory | None
     log: DecisionLog | None
     prometheus: PrometheusSource
+    past: PrometheusSource
     cluster: WatchedCluster
     elector: LeaseElector | None
     background: BackgroundWriter
@@ -131,6 +138,7 @@ class _Parts:
         self.cluster.stop()
         self.executor.shutdown()
         self.prometheus.close()
+        self.past.close()
 
     def is_leader(self) -> bool:
         """Whether this process may write; a dry run decides as if it led."""
@@ -148,6 +156,7 @@ def _make_parts(settings: ControllerSettings, clock: Clock) -> _Parts:
         directory=directory,
         log=_decision_log(settings),
         prometheus=PrometheusSource(settings.prometheus, clock),
+        past=PrometheusSource(settings.prometheus.for_the_past(), clock),
         cluster=WatchedCluster(
             connection,
             clock,
@@ -177,9 +186,13 @@ def _assemble(
     _observe_the_process(telemetry, parts)
     metric_values = MetricValueCollector(parts.clock)
     telemetry.registry.register(metric_values)
+    forecast_metrics = ForecastMetrics()
+    telemetry.registry.register(forecast_metrics)
     records = LatestRecords(parts.log)
     recorder = DashboardRecorder(FleetSource("Tokenscaler", parts.connection.server, is_simulated=False))
     histories, written = HistoryStore(), WrittenCounts()
+    accelerators = _accelerators(parts)
+    node_capacity = _node_capacity(parts, accelerators)
     source = ScalersOfTick(parts.directory or ClusterScalers(_required(parts.cluster)))
     reconciler = Reconciler(
         KubernetesWorkloadObserver(parts.cluster, source.newest, written_count=written.last),
@@ -191,11 +204,14 @@ def _assemble(
             records,
             telemetry,
             metric_values,
+            forecast_metrics,
             recorder,
             EventReporter(LoggedEvents()),
-            *_cluster_reporters(settings, parts, records),
+            *_cluster_reporters(settings, parts, records, accelerators, node_capacity),
         ],
         parts.executor,
+        FleetForesight(PrometheusWorkHistory(parts.past, settings.queries), DaemonExecutor()),
+        node_capacity,
     )
     loop = ControlLoop(
         reconciler,
@@ -217,17 +233,37 @@ def _assemble(
     return loop, app
 
 
-def _cluster_reporters(settings: ControllerSettings, parts: _Parts, records: LatestRecords) -> list[Reporter]:
+def _cluster_reporters(
+    settings: ControllerSettings,
+    parts: _Parts,
+    records: LatestRecords,
+    accelerators: ClusterAccelerators | None,
+    node_capacity: NodeCapacityKeeper | None,
+) -> list[Reporter]:
     """Who tells the cluster; nobody in a dry run, or where the objects are files."""
     if parts.elector is None or parts.directory is not None:
         return []
     statuses = StatusWriter(parts.background)
     events = EventWriter(parts.background, parts.clock, settings.lease.identity)
     reporters: list[Reporter] = [StatusReporter(statuses, records), EventReporter(events)]
-    if parts.cluster.accelerator_pools is not None and parts.cluster.nodes is not None:
-        accelerators = ClusterAccelerators(parts.cluster.accelerator_pools, parts.cluster.nodes)
-        reporters.append(AcceleratorPoolReporter(accelerators, statuses, parts.clock))
+    if accelerators is not None and node_capacity is not None:
+        reporters.append(AcceleratorPoolReporter(accelerators, statuses, parts.clock, node_capacity.outcome))
     return reporters
+
+
+def _accelerators(parts: _Parts) -> ClusterAccelerators | None:
+    """None where the objects are files: AcceleratorPools are read from the cluster only."""
+    cluster = parts.cluster
+    if cluster.accelerator_pools is None or cluster.nodes is None or cluster.node_pools is None:
+        return None
+    return ClusterAccelerators(cluster.accelerator_pools, cluster.nodes, cluster.node_pools)
+
+
+def _node_capacity(parts: _Parts, accelerators: ClusterAccelerators | None) -> NodeCapacityKeeper | None:
+    if accelerators is None:
+        return None
+    limits = KarpenterNodePoolLimits(parts.connection, parts.elector.is_leader) if parts.elector else None
+    return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER)
 
 
 def _never() -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from policies.constraints.accelerators import limit_to_accelerators
 from policies.constraints.activation import idle_since, leave_alone, limit_last_replica, wake_up
 from policies.constraints.constraint import Constraint
 from policies.constraints.missing_data import limit_by_missing_data
@@ -34,6 +35,7 @@ STEPS: Mapping[str, Constraint] = MappingProxyType(
         "rateLimit": limit_by_rate,
         "lastReplica": limit_last_replica,
         "bounds": limit_to_bounds,
+        "accelerators": limit_to_accelerators,
         "mode": limit_by_mode,
     }
 )
@@ -47,11 +49,14 @@ STEPS_ASLEEP: Mapping[str, Constraint] = MappingProxyType(
         "wakeUp": wake_up,
         "missingData": limit_by_missing_data,
         "bounds": limit_to_bounds,
+        "accelerators": limit_to_accelerators,
         "mode": limit_by_mode,
     }
 )
 # A count beyond the bounds is brought to the nearer one at once, as in HPA: bounds are not a matter of load.
-STEPS_BEYOND_BOUNDS: Mapping[str, Constraint] = MappingProxyType({"bounds": limit_to_bounds, "mode": limit_by_mode})
+STEPS_BEYOND_BOUNDS: Mapping[str, Constraint] = MappingProxyType(
+    {"bounds": limit_to_bounds, "accelerators": limit_to_accelerators, "mode": limit_by_mode}
+)
 # Somebody else has switched the pool off.
 STEPS_SWITCHED_OFF: Mapping[str, Constraint] = MappingProxyType({"switchedOff": leave_alone})
 

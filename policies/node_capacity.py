@@ -74,6 +74,20 @@ class NodeCapacityPlan:
     needed_nodes: int
     node_pools: tuple[NodePoolPlan, ...]
 
+    @property
+    def limit_nodes(self) -> int:
+        """The nodes that all limits together allow."""
+        return sum(pool.limit_nodes for pool in self.node_pools)
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityOutcome:
+    """What came of planning: the plan (None: there could be none), whether the limits say the same, or why not."""
+
+    plan: NodeCapacityPlan | None
+    reason: Reason  # LimitsInStep where all is well
+    message: str
+
 
 def plan_node_capacity(
     parameters: NodeCapacityParameters, demands: Iterable[AcceleratorDemand], node_pools: Sequence[NodePoolState]

@@ -9,8 +9,11 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from autoscaler.api.accelerators import RESOURCE_NAME
 from autoscaler.api.conditions import CONDITION_LIST, Condition
 from autoscaler.api.document import RefusedObject, parse_object
+from autoscaler.api.node_shape import QUANTITY_PATTERN, NodeShape
+from policies.node_capacity import NodeCapacityParameters
 from policies.parameter_model import CelRule, ParameterModel
 
 KIND = "AcceleratorPool"
@@ -20,9 +23,10 @@ _NODE_POOL_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 
 class AcceleratorPoolMode(StrEnum):
-    """What is done to the node pools: nothing; they are counted."""
+    """What is done to the node pools: they are counted, or their limits are kept in step with the replicas too."""
 
     OBSERVE = "Observe"
+    MANAGE = "Manage"
 
 
 class NodePools(ParameterModel):
@@ -60,13 +64,138 @@ class NodePools(ParameterModel):
         return (self.on_demand,) if self.spot is None else (self.on_demand, self.spot)
 
 
+class NodeShapeSpec(ParameterModel):
+    """The whole capacity of one node, as the cloud provider states it; limits are compared with that."""
+
+    accelerators: int = Field(ge=1, le=1024, description="nvidia.com/gpu of a node, such as 8 of a p5.48xlarge.")
+    cpu: int | None = Field(
+        default=None, ge=1, le=100_000, description="CPUs of a node, such as 192. Needed where the NodePool limits cpu."
+    )
+    memory: str | None = Field(
+        default=None,
+        max_length=32,
+        pattern=QUANTITY_PATTERN,
+        description="Memory of a node, such as 2048Gi. Needed where the NodePool limits memory.",
+    )
+    ephemeral_storage: str | None = Field(
+        default=None,
+        max_length=32,
+        pattern=QUANTITY_PATTERN,
+        description="Disk of a node, such as 1Ti. Needed where the NodePool limits ephemeral-storage.",
+    )
+
+    @property
+    def shape(self) -> NodeShape:
+        """The same under the names that limits have."""
+        stated = {
+            RESOURCE_NAME: str(self.accelerators),
+            "cpu": None if self.cpu is None else str(self.cpu),
+            "memory": self.memory,
+            "ephemeral-storage": self.ephemeral_storage,
+        }
+        return NodeShape({key: quantity for key, quantity in stated.items() if quantity is not None})
+
+
+class CapacitySplit(ParameterModel):
+    """How much of the nodes that replicas need must be on demand. One of the two; exact in whole nodes."""
+
+    on_demand_floor_percent: int | None = Field(
+        default=None, ge=0, le=100, description="At least so many percent of the nodes on demand, rounded up."
+    )
+    spot_cap_percent: int | None = Field(
+        default=None, ge=0, le=100, description="At most so many percent of the nodes on spot, rounded down."
+    )
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "has(self.onDemandFloorPercent) != has(self.spotCapPercent)",
+            "split needs one of onDemandFloorPercent and spotCapPercent",
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if (self.on_demand_floor_percent is None) == (self.spot_cap_percent is None):
+            raise ValueError("split needs one of onDemandFloorPercent and spotCapPercent")
+        return self
+
+    @property
+    def floor_percent(self) -> int:
+        """The least share on demand, whichever way it was said."""
+        if self.on_demand_floor_percent is not None:
+            return self.on_demand_floor_percent
+        return 100 - (self.spot_cap_percent or 0)
+
+
+class AcceleratorCeilings(ParameterModel):
+    """The most that the pool may have, whatever asks for more."""
+
+    accelerators: int = Field(
+        ge=1, le=1_000_000, description="Most accelerators of all its nodes; whole nodes are counted, the rest is lost."
+    )
+
+
 class AcceleratorPoolSpec(ParameterModel):
-    """Which nodes make up the pool."""
+    """Which nodes make up the pool, and how their limits follow the replicas."""
 
     mode: AcceleratorPoolMode = Field(
-        default=AcceleratorPoolMode.OBSERVE, description="Observe (default): nodes are counted, nothing is written."
+        default=AcceleratorPoolMode.OBSERVE,
+        description="Observe (default): nodes are counted, nothing is written. Manage: limits follow the replicas.",
     )
     node_pools: NodePools
+    node_shape: NodeShapeSpec | None = Field(default=None, description="Needed in mode Manage.")
+    slack_nodes: int = Field(
+        default=1,
+        ge=0,
+        le=1000,
+        description=(
+            "Nodes that the on-demand limit leaves to spare, so that a node that drifts or is lost can be replaced "
+            "before it has gone. Default 1."
+        ),
+    )
+    split: CapacitySplit | None = Field(
+        default=None, description="Shares of on demand and spot. Left out: spot is not used for replicas."
+    )
+    ceilings: AcceleratorCeilings | None = Field(default=None, description="Default: no ceiling.")
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule("self.mode != 'Manage' || has(self.nodeShape)", "mode Manage needs nodeShape", ".nodeShape"),
+        CelRule(
+            "!has(self.split) || has(self.nodePools.spot)",
+            "split needs nodePools.spot",
+            ".split",
+        ),
+        CelRule(
+            "!has(self.ceilings) || !has(self.nodeShape) || self.ceilings.accelerators >= self.nodeShape.accelerators",
+            "ceilings.accelerators must hold one node at least",
+            ".ceilings",
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _check_management(self) -> Self:
+        if self.mode is AcceleratorPoolMode.MANAGE and self.node_shape is None:
+            raise ValueError("mode Manage needs nodeShape")
+        if self.split is not None and self.node_pools.spot is None:
+            raise ValueError("split needs nodePools.spot")
+        if self.ceilings and self.node_shape and self.ceilings.accelerators < self.node_shape.accelerators:
+            raise ValueError(
+                f"ceilings.accelerators {self.ceilings.accelerators} does not hold one node of "
+                f"{self.node_shape.accelerators}; limits work in whole nodes"
+            )
+        return self
+
+    def capacity_parameters(self) -> NodeCapacityParameters | None:
+        """What the plan goes by; None where nothing is managed."""
+        if self.mode is not AcceleratorPoolMode.MANAGE or self.node_shape is None:
+            return None
+        each = self.node_shape.accelerators
+        return NodeCapacityParameters(
+            accelerators_per_node=each,
+            slack_nodes=self.slack_nodes,
+            ceiling_nodes=None if self.ceilings is None else self.ceilings.accelerators // each,
+            on_demand_floor_percent=100 if self.split is None else self.split.floor_percent,
+        )
 
 
 class AcceleratorPoolStatus(ParameterModel):
@@ -81,6 +210,10 @@ class AcceleratorPoolStatus(ParameterModel):
         default=None, ge=0, description="Desired replicas times accelerators of a replica, over all scalers counted."
     )
     scalers: int | None = Field(default=None, ge=0, description="InferenceScalers that refer to the pool.")
+    nodes_needed: int | None = Field(default=None, ge=0, description="Nodes that all replicas take (mode Manage).")
+    limit_nodes: int | None = Field(
+        default=None, ge=0, description="Nodes that the limits of the NodePools are to allow (mode Manage)."
+    )
     conditions: tuple[Condition, ...] = Field(default=(), max_length=16, json_schema_extra=CONDITION_LIST)
 
 

@@ -34,6 +34,7 @@ class ConditionType(StrEnum):
     NODES_FOUND = "NodesFound"
     SCALERS_COUNTED = "ScalersCounted"
     ACCELERATORS_SUFFICIENT = "AcceleratorsSufficient"
+    LIMITS_IN_STEP = "LimitsInStep"
 
 
 class ConditionStatus(StrEnum):

@@ -46,10 +46,11 @@ _SCALER_COLUMNS = (
     _column("Age", ".metadata.creationTimestamp", "date", "Age of the object"),
 )
 _POOL_COLUMNS = (
-    _column("Mode", ".spec.mode", "string", "Observe: nothing is written to node pools"),
+    _column("Mode", ".spec.mode", "string", "Observe: nothing is written; Manage: limits follow replicas"),
     _column("Nodes", ".status.nodes", "integer", "Nodes of the pool that are Ready"),
     _column("Present", ".status.acceleratorsPresent", "integer", "Accelerators on them"),
     _column("Wanted", ".status.acceleratorsWanted", "integer", "Accelerators the desired replicas need"),
+    _column("Limit", ".status.limitNodes", "integer", "Nodes that the limits allow (mode Manage)"),
     _column("Scalers", ".status.scalers", "integer", "InferenceScalers that refer to the pool"),
     _column("Enough", _condition("AcceleratorsSufficient"), "string", "False: more are wanted than are present"),
     _column(

@@ -69,13 +69,19 @@ class InferenceScalerSpec(ScalingParameters):
     scale_target_ref: ScaleTargetRef
     engine: EngineName = Field(description="Inference server in the pods. custom: only the user's own PromQL is read.")
     accelerator_pool_ref: AcceleratorPoolRef | None = Field(
-        default=None, description="The AcceleratorPool whose wanted accelerators this pool's replicas are counted to."
+        default=None, description="The AcceleratorPool whose nodes this pool's replicas run on."
     )
     accelerators_per_replica: int | None = Field(
         default=None,
         ge=1,
         le=4096,
         description="Accelerators of one replica, all its pods together. Null: the nvidia.com/gpu limits of its pods.",
+    )
+    priority: int = Field(
+        default=0,
+        ge=-1_000_000,
+        le=1_000_000,
+        description="Who gets accelerators first where an AcceleratorPool's ceiling leaves too few. Default 0: all alike.",
     )
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (

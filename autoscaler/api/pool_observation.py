@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
+from policies.node_capacity import CapacityOutcome
 from policies.reasons import Reason
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
@@ -43,10 +44,15 @@ class PoolScaler:
 
 
 def observe_accelerator_pool(
-    pool: AcceleratorPool, nodes: Iterable[PoolNode], scalers: Iterable[PoolScaler], now_seconds: float
+    pool: AcceleratorPool,
+    nodes: Iterable[PoolNode],
+    scalers: Iterable[PoolScaler],
+    now_seconds: float,
+    outcome: CapacityOutcome | None = None,
 ) -> AcceleratorPoolStatus:
     """The pool's next status. `nodes` may hold other pools' nodes too; `scalers` are those that refer to this pool.
 
+    `outcome` is what came of planning its NodePools' limits; None where they are not managed.
     Scalers of which a number is not known are not counted, and a condition names them: the sum is then too small.
     """
     ready = [node for node in nodes if node.node_pool in pool.spec.node_pools.names and node.is_ready]
@@ -59,12 +65,17 @@ def observe_accelerator_pool(
         _scalers_counted(referring),
         _sufficient(wanted, present),
     ]
+    if outcome is not None:
+        judged.append(_in_step(outcome))
+    plan = None if outcome is None else outcome.plan
     return AcceleratorPoolStatus(
         observed_generation=pool.generation,
         nodes=len(ready),
         accelerators_present=present,
         accelerators_wanted=wanted,
         scalers=len(referring),
+        nodes_needed=None if plan is None else plan.needed_nodes,
+        limit_nodes=None if plan is None else plan.limit_nodes,
         conditions=_conditions(pool, judged, now_seconds),
     )
 
@@ -74,6 +85,14 @@ def refuse_accelerator_pool(pool: InvalidAcceleratorPool, now_seconds: float) ->
     judged = [(ConditionType.SPEC_ACCEPTED, ConditionStatus.FALSE, Reason.SPEC_INVALID, "; ".join(pool.problems))]
     return AcceleratorPoolStatus(observed_generation=pool.generation, conditions=_conditions(pool, judged, now_seconds))
 
+
+# Kept as they were where they are not judged anew.
+ALWAYS_JUDGED = (
+    ConditionType.SPEC_ACCEPTED,
+    ConditionType.NODES_FOUND,
+    ConditionType.SCALERS_COUNTED,
+    ConditionType.ACCELERATORS_SUFFICIENT,
+)
 
 _Judgement = tuple[ConditionType, ConditionStatus, Reason, str]
 
@@ -111,10 +130,18 @@ def _sufficient(wanted: int, present: int) -> _Judgement:
     return ConditionType.ACCELERATORS_SUFFICIENT, ConditionStatus.FALSE, Reason.ACCELERATORS_SHORT, message
 
 
+def _in_step(outcome: CapacityOutcome) -> _Judgement:
+    is_in_step = outcome.reason is Reason.LIMITS_IN_STEP
+    status = ConditionStatus.TRUE if is_in_step else ConditionStatus.FALSE
+    return ConditionType.LIMITS_IN_STEP, status, outcome.reason, outcome.message
+
+
 def _conditions(
     pool: AcceleratorPool | InvalidAcceleratorPool, judged: Sequence[_Judgement], now_seconds: float
 ) -> tuple[Condition, ...]:
-    conditions = _present_conditions(pool.status)
+    kinds = {kind for kind, *_ in judged} | set(ALWAYS_JUDGED)
+    # A pool that is no longer managed says nothing of limits.
+    conditions = tuple(each for each in _present_conditions(pool.status) if each.type in kinds)
     for kind, status, reason, message in judged:
         conditions = set_condition(conditions, kind, status, reason, message, pool.generation, now_seconds)
     return conditions

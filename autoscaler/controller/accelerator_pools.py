@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
@@ -11,6 +11,7 @@ from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.api.pool_observation import PoolNode, PoolScaler, observe_accelerator_pool, refuse_accelerator_pool
 from autoscaler.clock import Clock
 from autoscaler.controller.pool_report import Decided, PoolReport
+from policies.node_capacity import CapacityOutcome
 
 
 class AcceleratorPoolSource(Protocol):
@@ -36,7 +37,15 @@ class AcceleratorPoolSink(Protocol):
 class AcceleratorPoolReporter:
     """A reporter that writes an AcceleratorPool's status where it differs from the one that stands in the object."""
 
-    def __init__(self, source: AcceleratorPoolSource, sink: AcceleratorPoolSink, clock: Clock) -> None:
+    def __init__(
+        self,
+        source: AcceleratorPoolSource,
+        sink: AcceleratorPoolSink,
+        clock: Clock,
+        outcome: Callable[[str], CapacityOutcome | None] = lambda _: None,
+    ) -> None:
+        """`outcome` tells by name what came of planning an AcceleratorPool's limits; None where none are managed."""
+        self._outcome = outcome
         self._source = source
         self._sink = sink
         self._clock = clock
@@ -59,7 +68,9 @@ class AcceleratorPoolReporter:
             if isinstance(pool, InvalidAcceleratorPool):
                 status = refuse_accelerator_pool(pool, now_seconds)
             else:
-                status = observe_accelerator_pool(pool, nodes, wanting.get(pool.name, ()), now_seconds)
+                status = observe_accelerator_pool(
+                    pool, nodes, wanting.get(pool.name, ()), now_seconds, self._outcome(pool.name)
+                )
             self._write_if_new(pool, status)
 
     def _write_if_new(self, pool: AcceleratorPool | InvalidAcceleratorPool, status: AcceleratorPoolStatus) -> None:

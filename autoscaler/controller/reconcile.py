@@ -5,7 +5,8 @@
 3. forecast  what comes within the cold start (a pool without a forecaster skips it)
 4. recommend and
 5. constrain are `policies.decision.decide`
-6. actuate   the one writer of the pool's mode, only where the count changes and nobody else steers
+6. actuate   nodes first (`node_capacity.py`), then the one writer of the pool's mode, only where the count changes and
+             nobody else steers
 7. report    record, status, Event, metrics, page
 8. remember  the next history
 """
@@ -16,20 +17,23 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from autoscaler.actuators.actuator import Actuated, ReplicaActuator
+from autoscaler.actuators.actuator import ReplicaActuator
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
+from autoscaler.controller.actuation import Considered, carry_out
 from autoscaler.controller.history_store import HistoryStore
-from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Reporter, Unobserved
-from autoscaler.decision_record import ActuationOutcome
+from autoscaler.controller.node_capacity import NodeCapacity, accelerator_pool_of, may_refer, wish_of
+from autoscaler.controller.pool_report import Crashed, PoolReport, Rejected, Reporter, Unobserved
 from autoscaler.foresight.foresight import Foresight, SeenPool
 from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
 from forecasting.forecast import Forecast, ForecastUnavailable
-from policies.decision import ScalingDecision, decide
+from policies.capacity.learning import CapacityEvidence, learn_capacity
+from policies.capacity.memory import CapacityMemory
+from policies.decision import decide
 from policies.decision_input import DecisionInput
-from policies.history import ScalingHistory, with_followed_rescale, with_owner_of_zero, with_rescale
+from policies.history import with_followed_rescale, with_owner_of_zero
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode
 from policies.reasons import Reason
@@ -54,18 +58,20 @@ class Reconciler:
         reporters: Sequence[Reporter],
         executor: ThreadPoolExecutor | None = None,
         foresight: Foresight | None = None,
+        node_capacity: NodeCapacity | None = None,
     ) -> None:
         """With an executor the pools of a tick are reconciled side by side, so that one slow write delays no other.
 
-        Without a foresight nothing is forecast.
+        Without a foresight nothing is forecast, and without a node capacity replicas have to find their nodes.
         """
         self._foresight = foresight
+        self._node_capacity = node_capacity
         self._workloads = workloads
         self._metrics = metrics
         self._actuators = actuators
         self._histories = histories
         self._reporters = reporters
-        self._map: Callable[..., Iterable[PoolReport]] = executor.map if executor else map
+        self._map: Callable[..., Iterable[Any]] = executor.map if executor else map
 
     def reconcile_all(
         self, scalers: Sequence[InferenceScaler | InvalidInferenceScaler], now_seconds: float
@@ -73,7 +79,9 @@ class Reconciler:
         """One tick over all pools. A bug that one pool, the metrics or a reporter runs into does not stop the rest."""
         seen = self._observe([scaler for scaler in scalers if isinstance(scaler, InferenceScaler)], now_seconds)
         seen = self._foresee([each for each in scalers if isinstance(each, InferenceScaler)], seen, now_seconds)
-        reports = tuple(self._map(lambda scaler: self._reconcile(scaler, seen.get(scaler.key), now_seconds), scalers))
+        considered = tuple(self._map(lambda each: self._consider(each, seen.get(each.key), now_seconds), scalers))
+        self._provide(scalers, considered, now_seconds)
+        reports = tuple(self._map(self._carry_out, considered))
         self._report(reports)
         self._histories.retain(frozenset(scaler.key for scaler in scalers))
         return reports
@@ -108,9 +116,9 @@ class Reconciler:
         # A bug there is in the log, and having no forecast is normal.
         return seen if isinstance(forecasts, _Bug) else {key: _with_forecast(s, forecasts) for key, s in seen.items()}
 
-    def _reconcile(
+    def _consider(
         self, scaler: InferenceScaler | InvalidInferenceScaler, seen: _Seen | _Bug | None, now_seconds: float
-    ) -> PoolReport:
+    ) -> PoolReport | Considered:
         if isinstance(scaler, InvalidInferenceScaler):
             return Rejected(scaler, now_seconds)
         assert seen is not None
@@ -118,8 +126,8 @@ class Reconciler:
             return Crashed(scaler, now_seconds, seen.problem)
         if isinstance(seen.workload, WorkloadUnavailable):
             return Unobserved(scaler, now_seconds, seen.workload)
-        report = _contain("decide", _name(scaler), self._decide, scaler, seen, seen.workload, now_seconds)
-        return Crashed(scaler, now_seconds, report.problem) if isinstance(report, _Bug) else report
+        considered = _contain("decide", _name(scaler), self._decide, scaler, seen, seen.workload, now_seconds)
+        return Crashed(scaler, now_seconds, considered.problem) if isinstance(considered, _Bug) else considered
 
     def _decide(
         self,
@@ -127,12 +135,13 @@ class Reconciler:
         seen: _Seen,
         workload: Workload,
         now_seconds: float,
-    ) -> Decided:
+    ) -> Considered:
         history = self._histories.recall(scaler, workload.replicas.spec, now_seconds)
         if scaler.spec.mode is Mode.EXTERNAL_METRIC:
             history = with_followed_rescale(history, scaler.spec.behavior, now_seconds, workload.replicas.spec)
         else:
             history = with_owner_of_zero(history, workload.replicas.spec, workload.is_count_ours)
+        capacity = self._learn_capacity(scaler, seen, workload, now_seconds)
         decision_input = DecisionInput(
             now_seconds=now_seconds,
             parameters=scaler.spec.parameters,
@@ -140,35 +149,48 @@ class Reconciler:
             metrics=seen.metrics,
             history=history,
             learned_cold_start=workload.cold_start,
+            learned_capacity=capacity.capacity if capacity else None,
             forecast=seen.forecast,
+            accelerator_allowance=self._node_capacity.allowance(scaler.key) if self._node_capacity else None,
         )
-        decision = decide(decision_input)
-        actuation, next_history = self._actuate(scaler, workload, decision, now_seconds)
-        self._histories.remember(scaler, next_history)
-        return Decided(scaler, now_seconds, workload, decision_input, decision, actuation, next_history)
+        return Considered(scaler, workload, decision_input, decide(decision_input))
 
-    def _actuate(
-        self, scaler: InferenceScaler, workload: Workload, decision: ScalingDecision, now_seconds: float
-    ) -> tuple[ActuationOutcome, ScalingHistory]:
-        """What came of the decision, and the history with the rescale in it if there was one."""
-        current, desired, history = workload.replicas.spec, decision.desired_replicas, decision.next_history
-        rivals = workload.competing_writers
-        if scaler.spec.mode is Mode.EXTERNAL_METRIC:
-            # Whoever scales by our count is wanted here; what is not is another InferenceScaler, or nobody at all.
-            if not any(each.reason is Reason.COMPETING_AUTOSCALER for each in rivals):
-                return ActuationOutcome(Reason.NO_AUTOSCALER, _nobody_reads(scaler)), history
-            rivals = tuple(each for each in rivals if each.reason is Reason.COMPETING_SCALER)
-        if rivals:
-            who = " and ".join(each.who for each in rivals)
-            steer = "steers" if len(rivals) == 1 else "steer"
-            unwritten = f", so {current} -> {desired} is not written" if desired != current else ""
-            return ActuationOutcome(rivals[0].reason, f"{who} {steer} it too{unwritten}"), history
-        if desired == current:
-            return ActuationOutcome(Reason.READY_FOR_NEW_SCALE, "the count is as wanted"), history
-        result = self._actuators[scaler.spec.mode].scale(workload.target, current, desired)
-        if isinstance(result, Actuated) and result.reason is Reason.SUCCEEDED_RESCALE:
-            history = with_rescale(history, scaler.spec.behavior, now_seconds, current, desired)
-        return ActuationOutcome(result.reason, result.message), history
+    def _learn_capacity(
+        self, scaler: InferenceScaler, seen: _Seen, workload: Workload, now_seconds: float
+    ) -> CapacityMemory | None:
+        """What is known of a replica's capacity after this tick; None for a policy that has no use for it."""
+        objectives = scaler.spec.parameters.objectives
+        if objectives is None:
+            return None
+        evidence = CapacityEvidence(
+            now_seconds, seen.metrics, workload.replicas, objectives, workload.template, workload.is_rolling_out
+        )
+        memory = learn_capacity(self._histories.recall_capacity(scaler, now_seconds), evidence)
+        self._histories.remember_capacity(scaler, memory)
+        return memory
+
+    def _provide(
+        self,
+        scalers: Sequence[InferenceScaler | InvalidInferenceScaler],
+        considered: Sequence[PoolReport | Considered],
+        now_seconds: float,
+    ) -> None:
+        """Nodes before replicas. Where that fails the counts are written all the same: their pods wait for nodes."""
+        if self._node_capacity is None:
+            return
+        wishes = [wish for each in considered if isinstance(each, Considered) and (wish := wish_of(each)) is not None]
+        referring = {scaler.key: accelerator_pool_of(scaler) for scaler in scalers if may_refer(scaler)}
+        _contain("provide", "the nodes of all pools", self._node_capacity.provide, wishes, referring, now_seconds)
+
+    def _carry_out(self, considered: PoolReport | Considered) -> PoolReport:
+        if not isinstance(considered, Considered):
+            return considered
+        scaler = considered.scaler
+        report = _contain("actuate", _name(scaler), carry_out, considered, self._actuators)
+        if isinstance(report, _Bug):
+            return Crashed(scaler, considered.decision_input.now_seconds, report.problem)
+        self._histories.remember(scaler, report.next_history)
+        return report
 
 
 _NOT_ASKED = ObservationUnavailable(Reason.INTERNAL_ERROR, "the metrics observer gave no answer for this pool")
@@ -229,13 +251,6 @@ def _name(scaler: InferenceScaler) -> str:
     return f"{scaler.namespace}/{scaler.name}"
 
 
-def _nobody_reads(scaler: InferenceScaler) -> str:
-    return (
-        f"no HorizontalPodAutoscaler has {scaler.spec.scale_target_ref.kind} "
-        f"{scaler.namespace}/{scaler.spec.scale_target_ref.name}: `tokenscaler hpa {_name(scaler)}` prints one"
-    )
-
-
 def _pool_query(scaler: InferenceScaler, workload: Workload) -> PoolQuery:
     return PoolQuery(
         key=scaler.key,
@@ -243,4 +258,5 @@ def _pool_query(scaler: InferenceScaler, workload: Workload) -> PoolQuery:
         target_name=workload.target.name,
         pods=workload.pods,
         queries=user_queries(scaler.spec),
+        objectives=scaler.spec.parameters.objectives,
     )

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool, parse_accelerator_pool
 from autoscaler.api.accelerators import RESOURCE_NAME
 from autoscaler.api.pool_observation import PoolNode
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
-from autoscaler.kubernetes_gateway.watched_objects import WatchedNode
+from autoscaler.kubernetes_gateway.watched_objects import WatchedNode, WatchedNodePool
+from autoscaler.observers.node_pools import NodePoolSeen
 
 
 class ClusterAccelerators:
-    """An AcceleratorPoolSource on the watches of AcceleratorPools and nodes."""
+    """An AcceleratorPoolSource and a NodePoolSource on the watches of AcceleratorPools, NodePools and nodes."""
 
-    def __init__(self, pools: WatchedKind[dict[str, Any]], nodes: WatchedKind[WatchedNode]) -> None:
+    def __init__(
+        self,
+        pools: WatchedKind[dict[str, Any]],
+        nodes: WatchedKind[WatchedNode],
+        node_pools: WatchedKind[WatchedNodePool],
+    ) -> None:
         self._pools = pools
         self._nodes = nodes
+        self._node_pools = node_pools
 
     def accelerator_pools(self) -> Sequence[AcceleratorPool | InvalidAcceleratorPool]:
         """All of them; there are few, so they are parsed at each call.
@@ -35,3 +43,27 @@ class ClusterAccelerators:
             PoolNode(node.node_pool, node.accelerators.get(RESOURCE_NAME, 0), node.is_ready)
             for node in self._nodes.all()
         )
+
+    def node_pools(self) -> Mapping[str, NodePoolSeen]:
+        """The NodePools with their nodes; empty before both have been read."""
+        if not self._nodes.has_synced or not self._node_pools.has_synced:
+            return {}
+        nodes: defaultdict[str | None, list[WatchedNode]] = defaultdict(list)
+        for node in self._nodes.all():
+            nodes[node.node_pool].append(node)
+        return {pool.name: _seen(pool, nodes[pool.name]) for pool in self._node_pools.all()}
+
+
+def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode]) -> NodePoolSeen:
+    staying = [node for node in nodes if not node.is_deleting]
+    # Nodes of one instance type look the same: each capacity once.
+    capacities = {tuple(sorted(node.capacity.items())): node.capacity for node in staying}
+    return NodePoolSeen(
+        name=pool.name,
+        limits=pool.limits,
+        # The NodePool's own count knows nodes that have not registered yet, and lags by some seconds.
+        nodes_in_use=max(len(staying), pool.nodes),
+        problem=pool.problem,
+        limit_managers=pool.limit_managers,
+        capacities=tuple(capacities.values()),
+    )

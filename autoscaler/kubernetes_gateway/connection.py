@@ -34,6 +34,7 @@ from autoscaler.kubernetes_gateway.watch_stream import WatchStream
 FIELD_MANAGER = "tokenscaler"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+JSON_PATCH = "application/json-patch+json"
 
 CONNECT_TIMEOUT_SECONDS = 1.0
 READ_TIMEOUT_SECONDS = 10.0
@@ -50,6 +51,8 @@ MAXIMUM_IDLE_CONNECTIONS = 64
 
 Document = dict[str, Any]
 Query = Mapping[str, str]
+Body = Document | list[Document]
+"""What is sent: an object, or the operations of a JSON patch."""
 
 
 def connect(kubeconfig: str | None = None, context: str | None = None) -> ApiConnection:
@@ -94,6 +97,10 @@ class ApiConnection:
         """The patched document. A merge patch, unless `content_type` says otherwise."""
         return self._write("patch", "PATCH", path, body, content_type, query)
 
+    def patch_by_operations(self, path: str, operations: list[Document]) -> Document | ApiFailure:
+        """The document after a JSON patch; Rejected where one of its `test` operations does not hold."""
+        return self._write("patch", "PATCH", path, operations, JSON_PATCH, None)
+
     def create(self, path: str, body: Document) -> Document | ApiFailure:
         """The created document; Conflict when it exists."""
         return self._write("create", "POST", path, body, "application/json", None)
@@ -107,7 +114,7 @@ class ApiConnection:
         self._client.close()
 
     def _write(
-        self, verb: str, method: str, path: str, body: Document, content_type: str, query: Query | None
+        self, verb: str, method: str, path: str, body: Body, content_type: str, query: Query | None
     ) -> Document | ApiFailure:
         # The server gives up by itself after `timeout`, so that a write does not linger in its queues either.
         full_query = {"fieldManager": FIELD_MANAGER, "timeout": f"{WRITE_TIMEOUT_SECONDS:g}s", **(query or {})}
@@ -119,7 +126,7 @@ class ApiConnection:
         method: str,
         path: str,
         query: Query | None,
-        body: Document | None = None,
+        body: Body | None = None,
         content_type: str | None = None,
         read_seconds: float = READ_TIMEOUT_SECONDS,
     ) -> Document | ApiFailure:
@@ -146,7 +153,7 @@ class ApiConnection:
         method: str,
         path: str,
         query: Query | None,
-        body: Document | None,
+        body: Body | None,
         content_type: str | None,
         read_seconds: float,
     ) -> Any:

@@ -26,11 +26,13 @@ from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
 from autoscaler.kubernetes_gateway.watched_objects import (
     AutoscalerClaim,
     WatchedNode,
+    WatchedNodePool,
     WatchedPod,
     claim_index_keys,
     pod_index_keys,
     reduce_horizontal_pod_autoscaler,
     reduce_node,
+    reduce_node_pool,
     reduce_own_object,
     reduce_pod,
     reduce_scaled_object,
@@ -99,6 +101,7 @@ class WatchedCluster:
         self.inference_scalers: WatchedKind[Document] | None = None
         self.accelerator_pools: WatchedKind[Document] | None = None
         self.nodes: WatchedKind[WatchedNode] | None = None
+        self.node_pools: WatchedKind[WatchedNodePool] | None = None
         if watches_own_objects:
             self.inference_scalers = self._watch(
                 OWN_API_VERSION, "inferencescalers", reduce_own_object, on_change=self._wake.set
@@ -109,6 +112,7 @@ class WatchedCluster:
                 self.accelerator_pools = self._watch(
                     OWN_API_VERSION, "acceleratorpools", reduce_own_object, is_namespaced=False
                 )
+                self.node_pools = self._watch("karpenter.sh/v1", "nodepools", reduce_node_pool, is_namespaced=False)
         self._thread = threading.Thread(target=self._supervise, name="watched kinds", daemon=True)
 
     @property
@@ -121,6 +125,7 @@ class WatchedCluster:
             "inferencescalers": self.inference_scalers,
             "acceleratorpools": self.accelerator_pools,
             "nodes": self.nodes,
+            "nodepools": self.node_pools,
         }
         return {name: kind for name, kind in kinds.items() if kind is not None}
 
@@ -129,14 +134,12 @@ class WatchedCluster:
         """Whether what every pool needs, and every kind that was wanted at first, has been read once.
 
         Stays True from then on: a kind that is wanted later concerns only those who want it. So does one that cannot
-        be read. Nodes and AcceleratorPools lie outside namespaces: who may not read them can still scale.
+        be read. Nodes and what steers them lie outside namespaces: who may not read them can still scale.
         """
+        outside = (self.nodes, self.accelerator_pools, self.node_pools)
         if not self._has_synced:
             self._has_synced = (
-                all(
-                    kind.has_synced or (kind in (self.nodes, self.accelerator_pools) and bool(kind.problems))
-                    for kind in self.fixed_kinds.values()
-                )
+                all(kind.has_synced or (kind in outside and bool(kind.problems)) for kind in self.fixed_kinds.values())
                 and (self.inference_scalers is None or self._scalers_version >= 0)
                 and all(_is_settled(kind) for kind in tuple(self._kinds.values()))
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ _UNINDEXED_LABELS = frozenset(
 )
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
+_LIMITED_RESOURCES = frozenset({"nvidia.com/gpu", "cpu", "memory", "ephemeral-storage"})
 KEDA_PAUSED_ANNOTATION = "autoscaling.keda.sh/paused"
 
 
@@ -61,6 +62,19 @@ class WatchedNode:
     accelerators: Mapping[str, int]
     is_ready: bool
     is_cordoned: bool
+    is_deleting: bool = False
+    capacity: Mapping[str, str] = field(default_factory=dict)  # of a node of a NodePool: what limits are compared with
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedNodePool:
+    """A Karpenter NodePool: its limits as quantities, and who wrote them."""
+
+    name: str
+    limits: Mapping[str, str]
+    nodes: int  # by its own count, those that have not registered yet included
+    problem: str | None  # why it makes no nodes; None: it is ready
+    limit_managers: tuple[str, ...]  # field managers that own a limit, the one that wrote last at the end
 
 
 def reduce_pod(document: Document) -> WatchedPod | None:
@@ -156,7 +170,44 @@ def reduce_node(document: Document) -> WatchedNode:
             for condition in status.get("conditions") or ()
         ),
         is_cordoned=bool((document.get("spec") or {}).get("unschedulable")),
+        is_deleting=metadata.get("deletionTimestamp") is not None,
+        capacity=_limited_capacity(status.get("capacity") or {}) if NODE_POOL_LABEL in labels else {},
     )
+
+
+def _limited_capacity(capacity: Mapping[str, Any]) -> Mapping[str, str]:
+    return {key: sys.intern(str(amount)) for key, amount in capacity.items() if key in _LIMITED_RESOURCES}
+
+
+def reduce_node_pool(document: Document) -> WatchedNodePool:
+    """A NodePool of Karpenter, version 1 of its API."""
+    status = document.get("status") or {}
+    resources = status.get("resources") or {}
+    counted = str(status.get("nodes", resources.get("nodes", 0)))
+    return WatchedNodePool(
+        name=document["metadata"]["name"],
+        limits={key: str(amount) for key, amount in ((document.get("spec") or {}).get("limits") or {}).items()},
+        nodes=int(counted) if counted.isdigit() else 0,
+        problem=_not_ready_because(status.get("conditions") or ()),
+        limit_managers=_limit_managers(document["metadata"].get("managedFields") or ()),
+    )
+
+
+def _not_ready_because(conditions: Iterable[Document]) -> str | None:
+    """What the Ready condition says where it is False; None while it is judged anew, as after each patch."""
+    for condition in conditions:
+        if condition.get("type") == "Ready" and condition.get("status") == "False":
+            return str(condition.get("message") or condition.get("reason") or "not Ready")
+    return None
+
+
+def _limit_managers(managed_fields: Iterable[Document]) -> tuple[str, ...]:
+    owners = [
+        (str(entry.get("time") or ""), str(entry.get("manager") or "unknown"))
+        for entry in managed_fields
+        if "f:limits" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+    ]
+    return tuple(manager for _, manager in sorted(owners))
 
 
 def reduce_own_object(document: Document) -> Document:

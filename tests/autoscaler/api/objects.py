@@ -112,6 +112,17 @@ ACCEPTED = [
     pool("a pool with both capacity types", {}),
     pool("a pool without spot nodes", {"nodePools.spot": ABSENT}),
     pool("a pool with null for spot nodes", {"nodePools.spot": None, "mode": "Observe"}),
+    pool("a managed pool that says what a node brings", {"mode": "Manage", "nodeShape": {"accelerators": 8}}),
+    pool(
+        "a managed pool with everything said",
+        {
+            "mode": "Manage",
+            "nodeShape": {"accelerators": 8, "cpu": 192, "memory": "2048Gi", "ephemeralStorage": "1Ti"},
+            "slackNodes": 0,
+            "split": {"spotCapPercent": 30},
+            "ceilings": {"accelerators": 64},
+        },
+    ),
 ]
 REFUSED = [
     scaler("a spec is needed", {"/spec": ABSENT}, "spec", "missing"),
@@ -219,9 +230,20 @@ REFUSED = [
            "spec.forecast.quantilePercent", "at most 95"),
     pool("a pool needs its on-demand nodes", {"nodePools.onDemand": ABSENT}, "spec.nodePools.onDemand", "missing"),
     pool("a pool with one NodePool twice", {"nodePools.spot": "h100-od"}, "spec.nodePools", "same NodePool"),
-    pool("a pool that would write to its nodes", {"mode": "Manage"}, "spec.mode", "'Observe'"),
+    pool("a pool that is to be owned", {"mode": "Own"}, "spec.mode", "'Observe'"),
+    pool("a managed pool without the shape of a node", {"mode": "Manage"}, "spec", "mode Manage needs nodeShape"),
+    pool("a node that brings no accelerators", {"nodeShape": {"accelerators": 0}},
+         "spec.nodeShape.accelerators", "at least 1"),
+    pool("a node whose memory is a word", {"nodeShape": {"accelerators": 8, "memory": "lots"}},
+         "spec.nodeShape.memory", "lots"),
+    pool("a split of one NodePool", {"nodePools.spot": None, "split": {"onDemandFloorPercent": 20}},
+         "spec", "split needs nodePools.spot"),
+    pool("a split said twice", {"split": {"onDemandFloorPercent": 20, "spotCapPercent": 30}},
+         "spec.split", "one of onDemandFloorPercent and spotCapPercent"),
+    pool("a ceiling below one node", {"nodeShape": {"accelerators": 8}, "ceilings": {"accelerators": 7}},
+         "spec", "hold one node"),
     pool("a NodePool's name longer than a label may be", {"nodePools.spot": "a" * 64},
          "spec.nodePools.spot", "at most 63"),
-    pool("a pool with slack", {"slackNodes": 1}, "spec.slackNodes", "not a known field"),
+    pool("a pool with a word we do not know", {"slack": 1}, "spec.slack", "not a known field"),
 ]  # fmt: skip
 CASES = [*ACCEPTED, *REFUSED]

@@ -29,7 +29,7 @@ def test_the_columns_say_how_many_wanted_how_many_why_and_since_when() -> None:
     ]
     assert columns == [
         ["Mode", "Target", "Ready", "Desired", "Reason", "Since", "Active", "Able", "Age"],
-        ["Mode", "Nodes", "Present", "Wanted", "Scalers", "Enough", "Since", "Age"],
+        ["Mode", "Nodes", "Present", "Wanted", "Limit", "Scalers", "Enough", "Since", "Age"],
     ]
 
 

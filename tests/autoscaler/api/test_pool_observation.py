@@ -77,8 +77,8 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
 
 
 def test_a_refused_pool_says_what_is_wrong_and_counts_nothing() -> None:
-    pool = parse_accelerator_pool(changed(POOL, {"mode": "Manage", "/status": {"nodes": "many"}}))
+    pool = parse_accelerator_pool(changed(POOL, {"mode": "Own", "/status": {"nodes": "many"}}))
     assert isinstance(pool, InvalidAcceleratorPool)
     status = refuse_accelerator_pool(pool, NOW_SECONDS)
     assert status.nodes is None
-    assert conditions(status) == {"SpecAccepted": ("False", "spec.mode is \"Manage\"; it must be 'Observe'")}
+    assert conditions(status) == {"SpecAccepted": ("False", "spec.mode is \"Own\"; it must be 'Observe' or 'Manage'")}

@@ -234,7 +234,7 @@ def test_a_pool_whose_write_raises_keeps_its_history_and_is_tried_again() -> Non
     before = tick.remembered()
     (report,) = tick.run()
     assert isinstance(report, Crashed)
-    assert report.problem == "decide: RuntimeError: a bug"
+    assert report.problem == "actuate: RuntimeError: a bug"
     assert tick.remembered() == before
     tick.actuator.result = Actuated(Reason.SUCCEEDED_RESCALE, "written")
     assert tick.decided(NOW + 15.0).actuation.reason is Reason.SUCCEEDED_RESCALE

@@ -141,7 +141,7 @@ def test_who_may_not_read_nodes_can_still_scale_and_counts_no_accelerators(serve
     assert cluster.accelerator_pools is not None
     assert cluster.nodes is not None
     _wait_for(lambda: cluster.accelerator_pools is not None and len(cluster.accelerator_pools.all()) == 1)
-    assert ClusterAccelerators(cluster.accelerator_pools, cluster.nodes).accelerator_pools() == ()
+    assert ClusterAccelerators(cluster.accelerator_pools, cluster.nodes, cluster.node_pools).accelerator_pools() == ()
 
 
 def test_nobody_asks_for_nodes_otherwise(server: FakeApiServer, start: Start) -> None:

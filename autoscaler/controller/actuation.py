@@ -1,0 +1,91 @@
+"""What comes of one decision: is it written, by whom, and what is to be remembered of that?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autoscaler.actuators.actuator import Actuated, ReplicaActuator
+from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.controller.pool_report import Decided
+from autoscaler.decision_record import ActuationOutcome
+from autoscaler.observers.workload import CompetingWriter, Workload
+from policies.decision import ScalingDecision
+from policies.decision_input import DecisionInput
+from policies.history import ScalingHistory, with_rescale
+from policies.parameters import Mode
+from policies.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A decision that nothing has come of yet."""
+
+    scaler: InferenceScaler
+    workload: Workload
+    decision_input: DecisionInput
+    decision: ScalingDecision
+
+    @property
+    def rivals(self) -> tuple[CompetingWriter, ...]:
+        """Who else steers the target. In mode ExternalMetric an autoscaler that reads our count is wanted there."""
+        writers = self.workload.competing_writers
+        if self.scaler.spec.mode is not Mode.EXTERNAL_METRIC:
+            return writers
+        return tuple(each for each in writers if each.reason is Reason.COMPETING_SCALER)
+
+    @property
+    def is_read_by_nobody(self) -> bool:
+        """In mode ExternalMetric: no HorizontalPodAutoscaler has the target, so nobody acts on the count."""
+        writers = self.workload.competing_writers
+        is_external = self.scaler.spec.mode is Mode.EXTERNAL_METRIC
+        return is_external and not any(each.reason is Reason.COMPETING_AUTOSCALER for each in writers)
+
+    @property
+    def will_be_written(self) -> bool:
+        """Whether the target is to get the count, by us or by an HorizontalPodAutoscaler that reads it."""
+        return self.scaler.spec.mode is not Mode.DRY_RUN and not self.rivals and not self.is_read_by_nobody
+
+
+def carry_out(considered: Considered, actuators: Mapping[Mode, ReplicaActuator]) -> Decided:
+    """Writes the count by the actuator of the pool's mode, where it changes and nobody else steers the target."""
+    outcome, next_history = _outcome(considered, actuators)
+    return Decided(
+        considered.scaler,
+        considered.decision_input.now_seconds,
+        considered.workload,
+        considered.decision_input,
+        considered.decision,
+        outcome,
+        next_history,
+    )
+
+
+def _outcome(
+    considered: Considered, actuators: Mapping[Mode, ReplicaActuator]
+) -> tuple[ActuationOutcome, ScalingHistory]:
+    """What came of the decision, and the history with the rescale in it if there was one."""
+    scaler, workload, history = considered.scaler, considered.workload, considered.decision.next_history
+    current, desired = workload.replicas.spec, considered.decision.desired_replicas
+    if considered.is_read_by_nobody:
+        return ActuationOutcome(Reason.NO_AUTOSCALER, _nobody_reads(scaler)), history
+    if considered.rivals:
+        who = " and ".join(each.who for each in considered.rivals)
+        steer = "steers" if len(considered.rivals) == 1 else "steer"
+        unwritten = f", so {current} -> {desired} is not written" if desired != current else ""
+        return ActuationOutcome(considered.rivals[0].reason, f"{who} {steer} it too{unwritten}"), history
+    if desired == current:
+        return ActuationOutcome(Reason.READY_FOR_NEW_SCALE, "the count is as wanted"), history
+    result = actuators[scaler.spec.mode].scale(workload.target, current, desired)
+    if isinstance(result, Actuated) and result.reason is Reason.SUCCEEDED_RESCALE:
+        now_seconds = considered.decision_input.now_seconds
+        history = with_rescale(history, scaler.spec.behavior, now_seconds, current, desired)
+    return ActuationOutcome(result.reason, result.message), history
+
+
+def _nobody_reads(scaler: InferenceScaler) -> str:
+    reference = scaler.spec.scale_target_ref
+    return (
+        f"no HorizontalPodAutoscaler has {reference.kind} {scaler.namespace}/{reference.name}: "
+        f"`tokenscaler hpa {scaler.namespace}/{scaler.name}` prints one"
+    )

@@ -1,0 +1,319 @@
+"""Are there nodes for what was decided? Between the decisions of a tick and their writing, limits are brought in step.
+
+Limits grow before replicas do. They come down after nodes have gone, because a plan is never below the nodes that are
+there. An AcceleratorPool's ceiling comes back to the decisions of the next tick as an allowance.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from autoscaler.actuators.node_pool_limits import LimitsNotWritten, NodePoolLimits
+from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool
+from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
+from autoscaler.api.node_shape import NodeShape, amount_of
+from autoscaler.controller.actuation import Considered
+from autoscaler.observers.metrics import PoolKey
+from autoscaler.observers.node_pools import NodePoolSeen, NodePoolSource
+from policies.accelerator_sharing import AcceleratorAllowance, AcceleratorDemand, share_accelerators
+from policies.node_capacity import (
+    CapacityOutcome,
+    CapacityType,
+    NodePoolPlan,
+    NodePoolState,
+    plan_node_capacity,
+)
+from policies.reasons import Reason
+
+logger = logging.getLogger(__name__)
+
+# Somebody who has just set a limit by hand is left alone for so long, as with a count of replicas.
+FOREIGN_WRITE_SECONDS = 300.0
+# Each patch makes Karpenter judge the NodePool anew. Raising does not wait; lowering saves nothing by haste.
+LOWERING_INTERVAL_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaWish:
+    """What a tick came to for one InferenceScaler that refers to an AcceleratorPool.
+
+    `wanted` is the count before accelerators limit it, `desired` after; `will_be_written` False: the count stays.
+    `accelerators_per_replica` None: nobody knows.
+    """
+
+    key: PoolKey
+    accelerator_pool: str
+    accelerators_per_replica: int | None
+    wanted: int
+    desired: int
+    current: int
+    minimum: int
+    priority: int
+    will_be_written: bool
+
+
+def may_refer(scaler: InferenceScaler | InvalidInferenceScaler) -> bool:
+    """Whether a scaler refers to an AcceleratorPool, or may do so in a spec that cannot be read now."""
+    return isinstance(scaler, InvalidInferenceScaler) or scaler.spec.accelerator_pool_ref is not None
+
+
+def accelerator_pool_of(scaler: InferenceScaler | InvalidInferenceScaler) -> str | None:
+    """The name of the AcceleratorPool that a scaler refers to; None where it refers to none, or cannot be read."""
+    if isinstance(scaler, InvalidInferenceScaler) or scaler.spec.accelerator_pool_ref is None:
+        return None
+    return scaler.spec.accelerator_pool_ref.name
+
+
+def wish_of(considered: Considered) -> ReplicaWish | None:
+    """What a decision means for its AcceleratorPool; None where it has none."""
+    pool = accelerator_pool_of(considered.scaler)
+    if pool is None:
+        return None
+    decision = considered.decision
+    before_accelerators = [step.before for step in decision.steps if step.name == "accelerators"]
+    return ReplicaWish(
+        key=considered.scaler.key,
+        accelerator_pool=pool,
+        accelerators_per_replica=considered.workload.accelerators_per_replica,
+        wanted=before_accelerators[0] if before_accelerators else decision.desired_replicas,
+        desired=decision.desired_replicas,
+        current=considered.workload.replicas.spec,
+        minimum=considered.scaler.spec.min_replicas,
+        priority=considered.scaler.spec.priority,
+        will_be_written=considered.will_be_written,
+    )
+
+
+class AcceleratorPoolLookup(Protocol):
+    """The AcceleratorPools as they are known; never blocks on the network."""
+
+    def accelerator_pools(self) -> Sequence[AcceleratorPool | InvalidAcceleratorPool]:
+        """All of them."""
+        ...
+
+
+class NodeCapacity(Protocol):
+    """What the reconciler asks about accelerators."""
+
+    def allowance(self, key: PoolKey) -> AcceleratorAllowance | None:
+        """The most replicas that a scaler may have by the last tick's wishes; None: nothing limits it."""
+        ...
+
+    def provide(
+        self, wishes: Sequence[ReplicaWish], referring: Mapping[PoolKey, str | None], now_seconds: float
+    ) -> None:
+        """Brings limits in step with the wishes of a tick, before they are written.
+
+        `referring` has the AcceleratorPool of every scaler that refers to one, also where nothing was decided in this
+        tick; None for a scaler whose spec cannot be read now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _LimitsHistory:
+    """What is remembered of a NodePool's limits between two ticks."""
+
+    settled: Mapping[str, str]
+    written_at_seconds: float | None = None
+    contested: Mapping[str, str] | None = None
+    contested_since_seconds: float = 0.0
+
+
+class NodeCapacityKeeper:
+    """A NodeCapacity on AcceleratorPools in mode Manage. `limits` None: nothing is written (a dry run)."""
+
+    def __init__(
+        self, pools: AcceleratorPoolLookup, node_pools: NodePoolSource, limits: NodePoolLimits | None, own_manager: str
+    ) -> None:
+        self._pools = pools
+        self._node_pools = node_pools
+        self._limits = limits
+        self._own_manager = own_manager
+        self._wishes: dict[PoolKey, ReplicaWish] = {}
+        self._allowances: dict[PoolKey, AcceleratorAllowance] = {}
+        self._histories: dict[str, _LimitsHistory] = {}
+        self._outcomes: dict[str, CapacityOutcome] = {}
+
+    def allowance(self, key: PoolKey) -> AcceleratorAllowance | None:
+        """By the wishes of the last tick; None without a ceiling, and until all who share it are known."""
+        return self._allowances.get(key)
+
+    def outcome(self, pool: str) -> CapacityOutcome | None:
+        """What the last tick came to for an AcceleratorPool; None where it is not managed."""
+        return self._outcomes.get(pool)
+
+    def provide(
+        self, wishes: Sequence[ReplicaWish], referring: Mapping[PoolKey, str | None], now_seconds: float
+    ) -> None:
+        """Plans, writes limits, and remembers allowances. A scaler without a wish in this tick keeps its last one."""
+        before = {key: self._wishes[key] for key in referring if key in self._wishes}
+        kept = {key: wish for key, wish in before.items() if referring[key] in (None, wish.accelerator_pool)}
+        self._wishes = kept | {wish.key: wish for wish in wishes}
+        pool_of = dict(referring) | {key: wish.accelerator_pool for key, wish in self._wishes.items()}
+        managed = [pool for pool in self._pools.accelerator_pools() if isinstance(pool, AcceleratorPool)]
+        managed = [pool for pool in managed if pool.spec.capacity_parameters() is not None]
+        node_pools = self._node_pools.node_pools() if managed else {}
+        outcomes: dict[str, CapacityOutcome] = {}
+        allowances: dict[PoolKey, AcceleratorAllowance] = {}
+        for pool in managed:
+            members = sorted(key for key, name in pool_of.items() if name == pool.name)
+            unknown = [key for key in members if not self._is_counted(key)]
+            if unknown:
+                outcomes[pool.name] = CapacityOutcome(None, Reason.ACCELERATORS_UNKNOWN, _not_counted(unknown))
+                allowances |= {key: self._allowances[key] for key in members if key in self._allowances}
+                continue
+            mine = [self._wishes[key] for key in members]
+            allowances |= _allowances(pool, mine)
+            outcomes[pool.name] = self._bring_in_step(pool, mine, node_pools, now_seconds)
+        self._allowances, self._outcomes = allowances, outcomes
+
+    def _is_counted(self, key: PoolKey) -> bool:
+        wish = self._wishes.get(key)
+        return wish is not None and wish.accelerators_per_replica is not None
+
+    def _bring_in_step(
+        self,
+        pool: AcceleratorPool,
+        wishes: Sequence[ReplicaWish],
+        node_pools: Mapping[str, NodePoolSeen],
+        now_seconds: float,
+    ) -> CapacityOutcome:
+        parameters, shape_spec, named = pool.spec.capacity_parameters(), pool.spec.node_shape, pool.spec.node_pools
+        assert parameters is not None
+        assert shape_spec is not None
+        shape = shape_spec.shape
+        if named.on_demand not in node_pools:
+            return CapacityOutcome(None, Reason.NODE_POOL_NOT_FOUND, f"there is no NodePool {named.on_demand}")
+        states = [_state(node_pools[named.on_demand], CapacityType.ON_DEMAND, shape)]
+        if named.spot is not None and named.spot in node_pools:
+            states.append(_state(node_pools[named.spot], CapacityType.SPOT, shape))
+        plan = plan_node_capacity(parameters, [_node_demand(wish) for wish in wishes], states)
+        problems = [_shape_problem(node_pools[each.name], shape) for each in plan.node_pools]
+        problems += [self._write(node_pools[each.name], each, shape, now_seconds) for each in plan.node_pools]
+        if named.spot is not None and named.spot not in node_pools:
+            problems.append((Reason.NODE_POOL_NOT_FOUND, f"there is no NodePool {named.spot}"))
+        problems += [_readiness(node_pools[each.name]) for each in plan.node_pools]
+        real = [problem for problem in problems if problem is not None]
+        if real:
+            return CapacityOutcome(plan, real[0][0], "; ".join(message for _, message in real))
+        return CapacityOutcome(plan, Reason.LIMITS_IN_STEP, "; ".join(_sentence(each) for each in plan.node_pools))
+
+    def _write(
+        self, seen: NodePoolSeen, plan: NodePoolPlan, shape: NodeShape, now_seconds: float
+    ) -> tuple[Reason, str] | None:
+        """Writes limits that differ from the plan's; the problem if they then still differ."""
+        history = self._judge(seen, now_seconds)
+        self._histories[seen.name] = history
+        limits = shape.limits_for(plan.limit_nodes, seen.limits)
+        if _same(limits, seen.limits):
+            return None
+        if history.contested is not None:
+            who = seen.limit_managers[-1] if seen.limit_managers else "somebody"
+            return (
+                Reason.COMPETING_WRITER,
+                f'"{who}" has just set the limits of NodePool {seen.name}; they are left alone',
+            )
+        last = history.written_at_seconds
+        is_raised = plan.limit_nodes > (shape.whole_nodes(seen.limits) or 0)
+        if not is_raised and last is not None and now_seconds - last < LOWERING_INTERVAL_SECONDS:
+            return None
+        if self._limits is None:
+            return Reason.DRY_RUN, f"NodePool {seen.name} would be limited to {plan.limit_nodes} nodes"
+        result = self._limits.write(seen.name, seen.limits, limits)
+        if isinstance(result, LimitsNotWritten):
+            logger.warning("limits were not written", extra={"node_pool": seen.name, "problem": result.message})
+            return result.reason, result.message
+        logger.info("limits written", extra={"node_pool": seen.name, "change": result.message})
+        self._histories[seen.name] = _LimitsHistory(limits, now_seconds)
+        return None
+
+    def _judge(self, seen: NodePoolSeen, now_seconds: float) -> _LimitsHistory:
+        """Whether somebody else has just changed the limits: they are neither what stood there nor what we wrote."""
+        before = self._histories.get(seen.name)
+        if before is None:
+            return _LimitsHistory(seen.limits)
+        is_ours = bool(seen.limit_managers) and seen.limit_managers[-1] == self._own_manager
+        if _same(seen.limits, before.settled) or is_ours:
+            return replace(before, settled=seen.limits, contested=None)
+        is_known = before.contested is not None and _same(seen.limits, before.contested)
+        since = before.contested_since_seconds if is_known else now_seconds
+        if now_seconds - since >= FOREIGN_WRITE_SECONDS:
+            return _LimitsHistory(seen.limits, before.written_at_seconds)
+        return replace(before, contested=seen.limits, contested_since_seconds=since)
+
+
+def _allowances(pool: AcceleratorPool, wishes: Sequence[ReplicaWish]) -> Mapping[PoolKey, AcceleratorAllowance]:
+    if pool.spec.ceilings is None:
+        return {}
+    parameters = pool.spec.capacity_parameters()
+    assert parameters is not None
+    assert parameters.ceiling_nodes is not None
+    # Whole nodes: a ceiling of 20 accelerators on nodes of 8 holds 16.
+    accelerators = parameters.ceiling_nodes * parameters.accelerators_per_node
+    names = {f"{namespace}/{name}": (namespace, name) for namespace, name in (wish.key for wish in wishes)}
+    shared = share_accelerators(accelerators, [_share_demand(wish) for wish in wishes], pool.name)
+    return {names[name]: allowance for name, allowance in shared.items()}
+
+
+def _share_demand(wish: ReplicaWish) -> AcceleratorDemand:
+    return replace(_node_demand(wish), wanted_replicas=wish.wanted if wish.will_be_written else wish.current)
+
+
+def _node_demand(wish: ReplicaWish) -> AcceleratorDemand:
+    assert wish.accelerators_per_replica is not None
+    return AcceleratorDemand(
+        scaler="/".join(wish.key),
+        wanted_replicas=wish.desired if wish.will_be_written else wish.current,
+        current_replicas=wish.current,
+        minimum_replicas=wish.minimum,
+        accelerators_per_replica=wish.accelerators_per_replica,
+        priority=wish.priority,
+    )
+
+
+def _state(seen: NodePoolSeen, capacity_type: CapacityType, shape: NodeShape) -> NodePoolState:
+    return NodePoolState(
+        seen.name, capacity_type, seen.nodes_in_use, shape.whole_nodes(seen.limits), seen.problem is None
+    )
+
+
+def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether limits mean the same: 1024Gi is 1Ti."""
+    return one.keys() == other.keys() and all(_amount(one[key]) == _amount(other[key]) for key in one)
+
+
+def _amount(quantity: str) -> object:
+    amount = amount_of(quantity)
+    return quantity if amount is None else amount
+
+
+def _shape_problem(seen: NodePoolSeen, shape: NodeShape) -> tuple[Reason, str] | None:
+    unknown = shape.unknown_keys(seen.limits)
+    if unknown:
+        message = (
+            f"NodePool {seen.name} limits {', '.join(unknown)}, and nodeShape does not say what a node takes of it"
+        )
+        return Reason.NODE_SHAPE_CONTRADICTED, message
+    contradictions = {text for capacity in seen.capacities for text in shape.contradictions(capacity)}
+    if contradictions:
+        return Reason.NODE_SHAPE_CONTRADICTED, f"NodePool {seen.name}: {'; '.join(sorted(contradictions))}"
+    return None
+
+
+def _readiness(seen: NodePoolSeen) -> tuple[Reason, str] | None:
+    if seen.problem is None:
+        return None
+    return Reason.NODE_POOL_NOT_READY, f"NodePool {seen.name} makes no nodes: {seen.problem}"
+
+
+def _not_counted(keys: Sequence[PoolKey]) -> str:
+    names = ", ".join("/".join(key) for key in keys[:10])
+    return f"not planned before these are known (decided once, acceleratorsPerReplica): {names}"
+
+
+def _sentence(plan: NodePoolPlan) -> str:
+    return f"{plan.name}: {plan.limit_nodes} nodes ({'; '.join(step.message for step in plan.steps)})"

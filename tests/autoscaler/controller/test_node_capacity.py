@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from autoscaler.actuators.node_pool_limits import LimitsNotWritten, LimitsWritten
+from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolSpec, parse_accelerator_pool
+from autoscaler.controller.node_capacity import FOREIGN_WRITE_SECONDS, NodeCapacityKeeper, ReplicaWish
+from autoscaler.observers.node_pools import NodePoolSeen
+from policies.reasons import Reason
+
+SHAPE = {"accelerators": 8, "cpu": 192, "memory": "2048Gi"}
+MANAGED = {"mode": "Manage", "nodePools": {"onDemand": "od"}, "nodeShape": SHAPE}
+SPLIT = MANAGED | {"nodePools": {"onDemand": "od", "spot": "spot"}, "split": {"onDemandFloorPercent": 20}}
+
+
+@dataclass
+class FakeCluster:
+    """AcceleratorPools and NodePools; limits that are written are seen at once, by the field manager `tokenscaler`."""
+
+    spec: dict[str, object] = field(default_factory=lambda: dict(MANAGED))
+    seen: dict[str, NodePoolSeen] = field(
+        default_factory=lambda: {"od": NodePoolSeen("od", {"nvidia.com/gpu": "8", "cpu": "192"}, 1)}
+    )
+    refusal: LimitsNotWritten | None = None
+    written: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
+
+    def accelerator_pools(self) -> tuple[AcceleratorPool, ...]:
+        document = {
+            "apiVersion": "tokenscaler.io/v1alpha1",
+            "kind": "AcceleratorPool",
+            "metadata": {"name": "h100"},
+            "spec": self.spec,
+        }
+        pool = parse_accelerator_pool(document)
+        assert isinstance(pool, AcceleratorPool), pool
+        assert isinstance(pool.spec, AcceleratorPoolSpec)
+        return (pool,)
+
+    def node_pools(self) -> Mapping[str, NodePoolSeen]:
+        return self.seen
+
+    def write(self, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> LimitsWritten | LimitsNotWritten:
+        assert before == self.seen[name].limits
+        if self.refusal:
+            return self.refusal
+        self.written.append((name, after))
+        self.seen[name] = replace(self.seen[name], limits=after, limit_managers=("tokenscaler",))
+        return LimitsWritten("written")
+
+    def by_hand(self, name: str, limits: Mapping[str, str]) -> None:
+        self.seen[name] = replace(self.seen[name], limits=limits, limit_managers=("tokenscaler", "kubectl-edit"))
+
+
+def keeper_of(cluster: FakeCluster, *, dry_run: bool = False) -> NodeCapacityKeeper:
+    return NodeCapacityKeeper(cluster, cluster, None if dry_run else cluster, "tokenscaler")
+
+
+def wish(
+    desired: int, current: int = 1, *, name: str = "chat", wanted: int | None = None, **more: object
+) -> ReplicaWish:
+    made = ReplicaWish(
+        ("inference", name),
+        "h100",
+        8,
+        desired if wanted is None else wanted,
+        desired,
+        current,
+        1,
+        0,
+        will_be_written=True,
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def provide(keeper: NodeCapacityKeeper, *wishes: ReplicaWish, at: float = 0.0, also: tuple[str, ...] = ()) -> None:
+    referring: dict[tuple[str, str], str | None] = {each.key: each.accelerator_pool for each in wishes}
+    keeper.provide(wishes, referring | {("inference", name): "h100" for name in also}, at)
+
+
+def test_limits_grow_in_all_limited_keys_together_before_replicas() -> None:
+    cluster = FakeCluster()
+    provide(keeper_of(cluster), wish(3))
+    assert cluster.written == [("od", {"nvidia.com/gpu": "32", "cpu": "768"})]
+
+
+def test_what_is_in_step_is_not_written_again() -> None:
+    cluster = FakeCluster()
+    keeper = keeper_of(cluster)
+    for tick in range(5):
+        provide(keeper, wish(3), at=15.0 * tick)
+    assert len(cluster.written) == 1
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert (outcome.reason, outcome.message) == (
+        Reason.LIMITS_IN_STEP,
+        "od: 4 nodes (replicas take 3 nodes, 3 of them here; 1 node to spare)",
+    )
+
+
+def test_an_equal_amount_in_another_unit_is_in_step() -> None:
+    cluster = FakeCluster(seen={"od": NodePoolSeen("od", {"nvidia.com/gpu": "16", "memory": "4Ti"}, 1)})
+    provide(keeper_of(cluster), wish(1))
+    assert cluster.written == []
+
+
+def test_limits_come_down_when_nodes_have_gone_and_not_in_haste() -> None:
+    cluster = FakeCluster()
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(3))
+    cluster.seen["od"] = replace(cluster.seen["od"], nodes_in_use=4)
+    provide(keeper, wish(1, 3), at=70.0)
+    provide(keeper, wish(1, 1), at=140.0)
+    assert len(cluster.written) == 1, "four nodes are there"
+    cluster.seen["od"] = replace(cluster.seen["od"], nodes_in_use=1)
+    provide(keeper, wish(1, 1), at=210.0)
+    assert cluster.written[1:] == [("od", {"nvidia.com/gpu": "16", "cpu": "384"})]
+    cluster.seen["od"] = replace(cluster.seen["od"], nodes_in_use=0)
+    provide(keeper, wish(0, 0), at=215.0)
+    assert len(cluster.written) == 2, "a minute between two that lower"
+
+
+def test_a_floor_on_demand_is_kept_by_two_limits() -> None:
+    cluster = FakeCluster(
+        spec=SPLIT, seen={name: NodePoolSeen(name, {"nvidia.com/gpu": "0"}, 0) for name in ("od", "spot")}
+    )
+    provide(keeper_of(cluster), wish(10))
+    assert cluster.written == [("od", {"nvidia.com/gpu": "24"}), ("spot", {"nvidia.com/gpu": "64"})]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "reason", "words"),
+    [
+        pytest.param(
+            FakeCluster(seen={}),
+            Reason.NODE_POOL_NOT_FOUND,
+            "there is no NodePool od",
+            id="a NodePool that is not there",
+        ),
+        pytest.param(
+            FakeCluster(seen={"od": NodePoolSeen("od", {"nvidia.com/gpu": "8"}, 1, problem="no NodeClass")}),
+            Reason.NODE_POOL_NOT_READY,
+            "od makes no nodes: no NodeClass",
+            id="a NodePool that makes no nodes",
+        ),
+        pytest.param(
+            FakeCluster(seen={"od": NodePoolSeen("od", {"ephemeral-storage": "1Ti"}, 1)}),
+            Reason.NODE_SHAPE_CONTRADICTED,
+            "limits ephemeral-storage, and nodeShape does not say",
+            id="a limit on something that the shape does not name",
+        ),
+        pytest.param(
+            FakeCluster(seen={"od": NodePoolSeen("od", {}, 1, capacities=({"cpu": "384", "nvidia.com/gpu": "8"},))}),
+            Reason.NODE_SHAPE_CONTRADICTED,
+            "cpu: 384 on a node, 192 in nodeShape",
+            id="a real node that is larger than the shape",
+        ),
+        pytest.param(
+            FakeCluster(refusal=LimitsNotWritten(Reason.FORBIDDEN, "403")),
+            Reason.FORBIDDEN,
+            "403",
+            id="a refused write",
+        ),
+    ],
+)
+def test_what_is_in_the_way_is_said(cluster: FakeCluster, reason: Reason, words: str) -> None:
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(3))
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is reason
+    assert words in outcome.message
+
+
+def test_a_dry_run_says_what_it_would_write() -> None:
+    cluster = FakeCluster()
+    keeper = keeper_of(cluster, dry_run=True)
+    provide(keeper, wish(3))
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert (outcome.reason, outcome.message) == (Reason.DRY_RUN, "NodePool od would be limited to 4 nodes")
+
+
+def test_who_has_just_set_a_limit_by_hand_is_left_alone_for_a_while() -> None:
+    cluster = FakeCluster()
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(3))
+    cluster.by_hand("od", {"nvidia.com/gpu": "16", "cpu": "384"})
+    provide(keeper, wish(3), at=15.0)
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.COMPETING_WRITER
+    assert '"kubectl-edit" has just set the limits of NodePool od' in outcome.message
+    assert len(cluster.written) == 1
+    provide(keeper, wish(3), at=15.0 + FOREIGN_WRITE_SECONDS)
+    assert len(cluster.written) == 2
+
+
+def test_nothing_is_planned_before_all_who_share_the_pool_are_known() -> None:
+    cluster = FakeCluster()
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(3), also=("other",))
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert (outcome.plan, outcome.reason) == (None, Reason.ACCELERATORS_UNKNOWN)
+    assert "inference/other" in outcome.message
+    assert cluster.written == []
+
+
+def test_who_cannot_be_seen_for_a_while_keeps_its_place() -> None:
+    cluster = FakeCluster()
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(3), wish(2, name="other"))
+    provide(keeper, wish(3), at=15.0, also=("other",))
+    keeper.provide([wish(3)], {("inference", "chat"): "h100", ("inference", "other"): None}, 30.0)
+    assert cluster.written == [("od", {"nvidia.com/gpu": "48", "cpu": "1152"})]
+    provide(keeper, wish(3), at=100.0)
+    assert cluster.written[-1] == ("od", {"nvidia.com/gpu": "32", "cpu": "768"}), "it was deleted"
+
+
+def test_a_pool_that_writes_nothing_has_place_for_what_stands() -> None:
+    cluster = FakeCluster()
+    provide(keeper_of(cluster), wish(9, 2, will_be_written=False))
+    assert cluster.written == [("od", {"nvidia.com/gpu": "24", "cpu": "576"})]
+
+
+def test_a_ceiling_comes_back_as_an_allowance_by_priority() -> None:
+    cluster = FakeCluster(spec=MANAGED | {"ceilings": {"accelerators": 68}})
+    keeper = keeper_of(cluster)
+    assert keeper.allowance(("inference", "chat")) is None
+    provide(keeper, wish(6, wanted=6, priority=100), wish(6, name="batch", wanted=6))
+    chat, batch = keeper.allowance(("inference", "chat")), keeper.allowance(("inference", "batch"))
+    assert chat is not None
+    assert batch is not None
+    assert (chat.replicas, batch.replicas) == (7, 2)
+    assert chat.because == "64 accelerators of h100, shared by priority"
+    assert cluster.written == [("od", {"nvidia.com/gpu": "64", "cpu": "1536"})], "never more than the ceiling"
