@@ -56,10 +56,13 @@ TRACES ?= tests/data/traces
 bench-forecast: setup ## the forecaster's accuracy, events and cost; TRACES=DIR for other recorded loads
 	@$(BIN)/python -m tests.benchmarks.forecast --traces $(TRACES)
 
+reference: setup ## write the generated pages anew: the decision record, the knobs
+	@$(BIN)/python -m autoscaler.reference
+
 lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast lint
+.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast reference lint

@@ -73,7 +73,12 @@ class ScalingParameters(ParameterModel):
     """The part of an InferenceScaler's spec that `decide` reads."""
 
     mode: Mode = Field(default=Mode.DRY_RUN, description="DryRun (default) decides and writes nothing.")
-    min_replicas: int = Field(default=1, ge=0, le=100_000, description="Fewest replicas. 0 lets an idle pool sleep.")
+    min_replicas: int = Field(
+        default=1,
+        ge=0,
+        le=100_000,
+        description="Fewest replicas. Default 1: somebody answers. 0 lets an idle pool sleep.",
+    )
     max_replicas: int = Field(ge=1, le=100_000, description="Most replicas, whatever asks for more.")
     signals: SignalParameters = SignalParameters()
     objectives: LatencyObjectives | None = Field(

@@ -75,7 +75,10 @@ class ForecastParameters(ParameterModel):
         default=60,
         ge=0,
         le=3600,
-        description="Seconds by which capacity should be Ready before it is needed, beside the cold start. Default 60.",
+        description=(
+            "Seconds by which capacity should be Ready before it is needed, beside the cold start. Default 60: a scrape, "
+            "a tick and the write."
+        ),
     )
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
