@@ -98,6 +98,8 @@ class MetricsObservation:
     prefix_cache_hit_share: float | None = None
     latency: PoolLatency = PoolLatency()
     warnings: tuple[str, ...] = ()
+    wedged_replicas: tuple[str, ...] = ()  # names; what they show is in no signal, nor are they among the ready ones
+    unsteady_replicas: int = 0  # with requests, and not ready or standing still (`PoolSignal.unsteady_total`)
     kind: Literal["observed"] = "observed"
 
     @property

@@ -44,6 +44,7 @@ class Reason(StrEnum):
     # Missing data.
     METRICS_UNAVAILABLE = "MetricsUnavailable"
     LOW_COVERAGE = "LowCoverage"
+    UNSTEADY_REPLICAS = "UnsteadyReplicas"  # replicas that are not ready, or stand still, have requests
     FALLBACK = "Fallback"
     RECOVERING = "Recovering"  # readings are good again, but fewer than three in a row
     HISTORY_INCOMPLETE = "HistoryIncomplete"  # a restart: the scale-down window has not been seen yet
@@ -64,6 +65,8 @@ class Reason(StrEnum):
     SCALING_DISABLED = "ScalingDisabled"  # the target stands at zero and nothing says that we put it there
 
     # Supply.
+    REPLICAS_WORK = "ReplicasWork"
+    WEDGED_REPLICAS = "WedgedReplicas"  # ready replicas hold requests and finish none
     STARTS_IN_TIME = "StartsInTime"
     STARTS_SLOWLY = "StartsSlowly"  # replicas take longer to start than the policy says
 

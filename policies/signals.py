@@ -62,6 +62,7 @@ class PoolSignal:
     unknown_replicas: int = 0
     oldest_age_seconds: float = 0.0
     held_total: float = 0.0
+    unsteady_total: float = 0.0  # of replicas that are not ready, or stand still; in none of the others
 
     @property
     def known_replicas(self) -> int:
@@ -79,8 +80,11 @@ class PoolSignal:
         return self.total / self.known_replicas if self.known_replicas else 0.0
 
 
-def over_replicas(readings: Iterable[Sample | Unknown]) -> PoolSignal:
-    """One reading a ready replica -> the pool's signal. No readings: all counts are zero."""
+def over_replicas(readings: Iterable[Sample | Unknown], unsteady_total: float = 0.0) -> PoolSignal:
+    """One reading a ready replica -> the pool's signal. No readings: all counts are zero.
+
+    `unsteady_total` is what replicas hold that are not ready, or stand still.
+    """
     total = maximum = oldest_age_seconds = held_total = 0.0
     fresh = held = unknown = 0
     for reading in readings:
@@ -96,4 +100,4 @@ def over_replicas(readings: Iterable[Sample | Unknown]) -> PoolSignal:
             held_total += reading.value
         else:
             fresh += 1
-    return PoolSignal(total, maximum, fresh, held, unknown, oldest_age_seconds, held_total)
+    return PoolSignal(total, maximum, fresh, held, unknown, oldest_age_seconds, held_total, unsteady_total)

@@ -65,6 +65,11 @@ class _Conditions:
     def set(self, kind: ConditionType, status: ConditionStatus, reason: Reason, message: str) -> None:
         self.result = set_condition(self.result, kind, status, reason, message, self._generation, self._now_seconds)
 
+    def set_if_telling(self, kind: ConditionType, status: ConditionStatus, reason: Reason, message: str) -> None:
+        """That all is well is only worth saying where it was not."""
+        if status is not TRUE or any(condition.type is kind for condition in self.result):
+            self.set(kind, status, reason, message)
+
 
 def _judge_decided(report: Decided, conditions: _Conditions) -> None:
     target, outcome = report.workload.target, report.actuation
@@ -75,7 +80,7 @@ def _judge_decided(report: Decided, conditions: _Conditions) -> None:
     conditions.set(ConditionType.SCALING_ACTIVE, *_activity(report.decision))
     conditions.set(ConditionType.SCALING_LIMITED, *_limit(report.decision))
     for kind, judgement in judge_supply(report.decision_input):
-        conditions.set(kind, *judgement)
+        conditions.set_if_telling(kind, *judgement)
 
 
 def _metrics(metrics: MetricsObservation | ObservationUnavailable) -> Judgement:

@@ -219,7 +219,19 @@ def _with_metrics(
     if isinstance(metrics, _Bug):
         # Being blind by a bug of ours is being blind: the count is held, then the fallback rules.
         return replace(seen, metrics=ObservationUnavailable(Reason.INTERNAL_ERROR, metrics.problem))
-    return replace(seen, metrics=metrics.get(seen.query.key, _NOT_ASKED))
+    found = metrics.get(seen.query.key, _NOT_ASKED)
+    return replace(seen, metrics=found, workload=_without_wedged(seen.workload, found))
+
+
+def _without_wedged(
+    workload: Workload | WorkloadUnavailable, metrics: MetricsObservation | ObservationUnavailable
+) -> Workload | WorkloadUnavailable:
+    """The workload with the replicas that only their metrics betray among the stuck ones."""
+    if isinstance(workload, WorkloadUnavailable) or isinstance(metrics, ObservationUnavailable):
+        return workload
+    if not metrics.wedged_replicas:
+        return workload
+    return replace(workload, replicas=workload.replicas.without_wedged(len(metrics.wedged_replicas)))
 
 
 def _foreseeable(scaler: InferenceScaler, seen: _Seen | _Bug) -> SeenPool | None:

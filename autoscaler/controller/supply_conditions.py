@@ -1,4 +1,4 @@
-"""What do conditions say of a pool's replicas: do they start in the time that is counted on?"""
+"""What do conditions say of a pool's replicas: do all of them work, and start in the time that is counted on?"""
 
 from __future__ import annotations
 
@@ -9,19 +9,38 @@ from autoscaler.api.conditions import ConditionStatus, ConditionType
 from forecasting.forecast import Forecast
 from policies.cold_start import ColdStart
 from policies.decision_input import DecisionInput
+from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.reasons import Reason
-from policies.wording import duration
+from policies.wording import counted, duration
+
+NAMED_REPLICAS = 10
 
 Judgement: TypeAlias = tuple[ConditionStatus, Reason, str]
 
 
 def judge_supply(decision_input: DecisionInput) -> Iterator[tuple[ConditionType, Judgement]]:
     """A judgement for each condition that can be judged; without any start seen there is none of cold starts."""
+    yield ConditionType.REPLICAS_WORK, _replicas(decision_input.replicas, decision_input.metrics)
     if decision_input.cold_start.is_measured:
         prior_seconds = decision_input.parameters.cold_start.prior_seconds
         yield ConditionType.COLD_STARTS_IN_TIME, _cold_starts(decision_input.cold_start, prior_seconds)
     if isinstance(decision_input.forecast, Forecast):
         yield ConditionType.FORECAST_REACHES, _reach(decision_input, decision_input.forecast)
+
+
+def _replicas(counts: ReplicaCounts, metrics: MetricsObservation | ObservationUnavailable) -> Judgement:
+    if counts.stuck == 0:
+        return ConditionStatus.TRUE, Reason.REPLICAS_WORK, "no replica is stuck"
+    parts = []
+    if counts.stuck > counts.wedged:
+        late = f"{counts.stuck - counts.wedged} of {counted(counts.spec, 'replica')}"
+        parts.append(f"{late} not ready in time, or without a node")
+    if counts.wedged and isinstance(metrics, MetricsObservation):
+        names = ", ".join(metrics.wedged_replicas[:NAMED_REPLICAS])
+        more = ", ..." if counts.wedged > NAMED_REPLICAS else ""
+        parts.append(f"{counts.wedged} wedged, with requests and no progress while others go on: {names}{more}")
+    reason = Reason.WEDGED_REPLICAS if counts.wedged else Reason.STUCK_REPLICAS
+    return ConditionStatus.FALSE, reason, "; ".join(parts)
 
 
 def _cold_starts(cold_start: ColdStart, prior_seconds: float) -> Judgement:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from autoscaler.engines import ENGINES
 from autoscaler.engines.engine_metrics import EngineMetrics, MetricKind, SignalSource
 from autoscaler.observers.pod_memory import MISSED_INTERVALS, Good, PodMemory, ScrapeInterval, judge
+from autoscaler.observers.standstills import Progress, Standstills
 from autoscaler.observers.workload import LivePod
 from policies.signals import PoolSignal, Sample, Signal, Unknown, over_replicas
 
@@ -95,6 +96,9 @@ def _rule(signal: Signal, place: int, source: SignalSource, is_required: bool) -
 DERIVED_FROM_LABELS = (Signal.KV_CACHE_USED_TOKENS, Signal.KV_CACHE_CAPACITY_TOKENS)
 
 _RULES: Mapping[str, tuple[_Rule, ...]] = {name: _rules(engine) for name, engine in ENGINES.items()}
+_RULES_BY_SIGNAL: Mapping[str, Mapping[Signal, _Rule]] = {
+    name: {rule.signal: rule for rule in rules} for name, rules in _RULES.items()
+}
 _LAZY_PLACES: Mapping[str, tuple[int, ...]] = {
     name: tuple(rule.place for rule in rules if rule.appears_with_traffic) for name, rules in _RULES.items()
 }
@@ -121,29 +125,43 @@ class TickTrouble:
 
 @dataclass(slots=True)
 class PoolMemory:
-    """What is remembered of a pool: its scrape interval, and which signals it has shown."""
+    """What is remembered of a pool: its scrape interval, which signals it has shown, and which replicas stand still."""
 
     engine: str
     interval: ScrapeInterval = field(default_factory=ScrapeInterval)
     seen: set[Signal] = field(default_factory=set)
+    standstills: Standstills = field(default_factory=Standstills)
 
 
 @dataclass(frozen=True, slots=True)
 class PoolReading:
-    """The signals of a pool; those it does not expose are not in it."""
+    """The signals of a pool; those it does not expose are not in it.
+
+    They are over the ready replicas without the wedged ones, whose names are given. `unsteady` replicas have requests
+    and are not ready, or stand still.
+    """
 
     signals: dict[Signal, PoolSignal]
     ready_replicas: int
     fresh_replicas: int
     warnings: tuple[str, ...]
+    wedged: tuple[str, ...] = ()
+    unsteady: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Replica:
-    """A ready replica: the pods of it that export a page, and how good their samples are together."""
+    """A replica: the pods of it that export a page, and how good their samples are together."""
 
+    name: str
+    is_ready: bool
     pods: tuple[PodMemory, ...]
     state: Good | Unknown
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether its newest samples have just come."""
+        return isinstance(self.state, Good) and not self.state.is_held
 
 
 def read_pool(
@@ -157,22 +175,58 @@ def read_pool(
     A replica is ready when all its pods are. Of its pods all, or only a leader, may export a page; a pod that did and
     does no longer makes the whole replica unknown. One that became ready a moment ago and has not been scraped yet is
     not counted at all: it is no missing data, and holds next to nothing. `now_seconds` is Prometheus' clock.
+    What unready replicas do is added up apart, as far as their pages tell it, and so is what stands still.
     """
-    replicas = _ready_replicas(pods, memory.interval, trouble, now_seconds)
-    fresh = sum(isinstance(replica.state, Good) and not replica.state.is_held for replica in replicas)
-    if not _RULES[memory.engine]:
+    seen = _seen_replicas(pods, memory.interval, trouble, now_seconds)
+    ready = [replica for replica in seen if replica.is_ready]
+    rules = _RULES[memory.engine]
+    if not rules:
         # Nothing is to be read of a replica, so nothing is missing.
-        return PoolReading({}, len(replicas), len(replicas), ())
+        return PoolReading({}, len(ready), len(ready), ())
+    standing = memory.standstills.look(_progress(memory.engine, ready), now_seconds)
+    replicas = [each for each in ready if each.name not in standing.still | standing.wedged]
+    unsteady = [each for each in seen if each.is_fresh and (not each.is_ready or each.name in standing.still)]
     signals: dict[Signal, PoolSignal] = {}
     warnings: list[str] = []
-    for rule in _RULES[memory.engine]:
+    for rule in rules:
         readings = _readings(memory, rule, replicas, trouble, now_seconds, warnings)
         if readings is not None:
-            signals[rule.signal] = over_replicas(readings)
-    return PoolReading(signals, len(replicas), fresh, tuple(warnings))
+            signals[rule.signal] = over_replicas(readings, _total(memory.engine, rule, unsteady) if unsteady else 0.0)
+    return PoolReading(
+        signals,
+        len(replicas),
+        sum(replica.is_fresh for replica in replicas),
+        tuple(warnings),
+        tuple(sorted(standing.wedged)),
+        sum(bool(progress.requests) for progress in _progress(memory.engine, unsteady)),
+    )
 
 
-def _ready_replicas(
+def _progress(engine: str, replicas: Sequence[_Replica]) -> list[Progress]:
+    """What each replica holds and does; of one whose samples are not fresh, or tell no rate, nothing is known."""
+    rules = _RULES_BY_SIGNAL[engine]
+    held = [rules[signal] for signal in (Signal.RUNNING_REQUESTS, Signal.WAITING_REQUESTS) if signal in rules]
+    done = [rules[signal] for signal in (Signal.GENERATION_TOKENS, Signal.REQUESTS_FINISHED) if signal in rules]
+    return [
+        Progress(replica.name, _sum(engine, held, replica), _sum(engine, done, replica))
+        if replica.is_fresh
+        else Progress(replica.name, None, None)
+        for replica in replicas
+    ]
+
+
+def _sum(engine: str, rules: Sequence[_Rule], replica: _Replica) -> float | None:
+    """The sum of what the page says; None where it says nothing, or one of it is no number."""
+    values = [value for rule in rules if (value := _value(engine, rule, replica.pods)) is not None]
+    return sum(values) if values and all(math.isfinite(value) for value in values) else None
+
+
+def _total(engine: str, rule: _Rule, replicas: Sequence[_Replica]) -> float:
+    values = [_value(engine, rule, replica.pods) for replica in replicas]
+    return sum(value for value in values if value is not None and math.isfinite(value) and value > 0)
+
+
+def _seen_replicas(
     pods: Sequence[tuple[LivePod, PodMemory | None]],
     interval: ScrapeInterval,
     trouble: TickTrouble,
@@ -189,28 +243,34 @@ def _ready_replicas(
             pages.setdefault(name, []).append(page)
     oldest_new = now_seconds - max(LEAST_DISCOVERY_SECONDS, MISSED_INTERVALS * interval.seconds + 10.0)
     return [
-        _replica(pages.get(name, ()), interval, now_seconds)
+        _replica(name, is_ready, pages.get(name, ()), interval, now_seconds)
         for name, is_ready in ready.items()
-        if is_ready and (name in pages or trouble.pages_are_unknown or ready_since_seconds[name] <= oldest_new)
+        if name in pages or (is_ready and (trouble.pages_are_unknown or ready_since_seconds[name] <= oldest_new))
     ]
 
 
 _NEVER_SEEN = Unknown("no sample of it has been seen")
 
 
-def _replica(pages: Sequence[PodMemory], interval: ScrapeInterval, now_seconds: float) -> _Replica:
+def _replica(
+    name: str, is_ready: bool, pages: Sequence[PodMemory], interval: ScrapeInterval, now_seconds: float
+) -> _Replica:
+    return _Replica(name, is_ready, tuple(pages), _state(pages, interval, now_seconds))
+
+
+def _state(pages: Sequence[PodMemory], interval: ScrapeInterval, now_seconds: float) -> Good | Unknown:
+    """How good the samples of a replica's pods are together: as good as the worst of them."""
     if not pages:
-        return _Replica((), _NEVER_SEEN)
+        return _NEVER_SEEN
     states = [judge(page, interval, now_seconds) for page in pages]
     if len(states) == 1:
-        return _Replica((pages[0],), states[0])
+        return states[0]
     good: list[Good] = []
     for state in states:
         if isinstance(state, Unknown):
-            return _Replica(tuple(pages), state)
+            return state
         good.append(state)
-    together = Good(max(state.age_seconds for state in good), any(state.is_held for state in good))
-    return _Replica(tuple(pages), together)
+    return Good(max(state.age_seconds for state in good), any(state.is_held for state in good))
 
 
 def _readings(

@@ -265,6 +265,8 @@ class PrometheusMetricsObserver:
             prefix_cache_hit_share=memory.means.prefix_hits.value,
             latency=memory.means.latency,
             warnings=own_warnings,
+            wedged_replicas=reading.wedged,
+            unsteady_replicas=reading.unsteady,
         )
 
     def _nothing_seen(self, pods: Sequence[LivePod]) -> str:
@@ -279,7 +281,9 @@ def _is_proven_idle(signals: Mapping[Signal, PoolSignal], ready_replicas: int) -
     """Whether every ready replica was scraped just now and says that nothing runs, waits, or has finished."""
     needed = (Signal.RUNNING_REQUESTS, Signal.WAITING_REQUESTS, Signal.REQUESTS_FINISHED)
     return ready_replicas > 0 and all(
-        signal in signals and signals[signal].fresh_replicas == ready_replicas and signals[signal].total == 0
+        signal in signals
+        and signals[signal].fresh_replicas == ready_replicas
+        and signals[signal].total == signals[signal].unsteady_total == 0
         for signal in needed
     )
 

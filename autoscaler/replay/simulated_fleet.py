@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from autoscaler.observers.workload import ScaleTarget, Workload, WorkloadUnavail
 from autoscaler.replay.serving_replica import Request
 from autoscaler.replay.simulated_metrics import SimulatedMetrics
 from autoscaler.replay.simulated_pool import PoolSetup, SimulatedPool
+from policies.cold_start import learn_cold_start
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.reasons import Reason
 
@@ -66,7 +68,17 @@ class SimulatedFleet:
             uid=f"simulated-{setup.target_name}",
             resource_version=str(len(pool.count_changes)),
         )
-        return Workload(target=target, replicas=pool.replicas, pods=pool.pods, is_rolling_out=pool.is_rolling_out)
+        cold_start = learn_cold_start(pool.starts, scaler.spec.cold_start.prior_seconds)
+        counts = pool.replicas
+        late = min(pool.starting_longer_than(cold_start.start_limit_seconds), counts.starting)
+        return Workload(
+            target=target,
+            replicas=replace(counts, starting=counts.starting - late, stuck=counts.stuck + late),
+            pods=pool.pods,
+            is_rolling_out=pool.is_rolling_out,
+            cold_start=cold_start if pool.starts else None,
+            starts=pool.starts,
+        )
 
     def observe_metrics(
         self, pools: Sequence[PoolQuery], now_seconds: float

@@ -70,6 +70,8 @@ class SimulatedMetrics:
             prefix_cache_hit_share=self._prefix_hits.value,
             latency=self._latency(query.objectives, now_seconds),
             warnings=reading.warnings,
+            wedged_replicas=reading.wedged,
+            unsteady_replicas=reading.unsteady,
         )
 
     def _answer(

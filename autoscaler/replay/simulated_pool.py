@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from autoscaler.replay.replica_set import ReplicaSet, SimulatedPod
 from autoscaler.replay.routers import ROUTERS, RouterName
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample, ScrapeSettings
 from autoscaler.replay.serving_replica import Request
+from policies.cold_start import KEPT_STARTS, ObservedStart
 from policies.observation import ReplicaCounts
 
 # The gateway's view of finished requests is at most this old, and starts, drains and scrapes happen on this grid.
@@ -84,6 +86,7 @@ class SimulatedPool:
         self._gateway: deque[Request] = deque()
         self._ended_preemptions = 0
         self._next_beat = started_at_seconds
+        self.starts: tuple[ObservedStart, ...] = ()  # the last that have ended, oldest first
         self._replicas.add_ready(setup.initial_replicas, started_at_seconds)
         self._make_ready(started_at_seconds)
 
@@ -105,6 +108,11 @@ class SimulatedPool:
             stuck=min(self._replicas.nodeless, self._replicas.wanted - ready - in_time),
             terminating=len(self._replicas.draining),
         )
+
+    def starting_longer_than(self, seconds: float) -> int:
+        """How many replicas have a node and have not become ready in this time."""
+        made_before = self.now_seconds - seconds
+        return sum(pod.created_at <= made_before and math.isfinite(pod.ready_at) for pod in self._replicas.starting)
 
     @property
     def pods(self) -> tuple[LivePod, ...]:
@@ -225,6 +233,9 @@ class SimulatedPool:
         if not ready:
             return
         for pod in ready:
+            if pod.created_at < now_seconds:
+                start = ObservedStart(None, None, now_seconds - pod.created_at)
+                self.starts = (*self.starts, start)[-KEPT_STARTS:]
             pod.ready_at = now_seconds
             pod.serving.now_seconds = now_seconds
             # Each target is scraped at a moment of its own within the interval, as Prometheus does.

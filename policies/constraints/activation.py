@@ -38,7 +38,9 @@ def idle_since(
 
 
 def _is_proven_zero(signal: PoolSignal | None) -> bool:
-    return signal is not None and signal.fresh_replicas == signal.ready_replicas > 0 and signal.total == 0.0
+    if signal is None or signal.unsteady_total > 0.0:
+        return False
+    return signal.fresh_replicas == signal.ready_replicas > 0 and signal.total == 0.0
 
 
 def limit_last_replica(situation: Situation, replicas: int) -> Limited:

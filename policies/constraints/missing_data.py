@@ -11,9 +11,10 @@ from pydantic import Field
 from policies.constraints.constraint import Limited
 from policies.constraints.stuck_replicas import count_with_stuck
 from policies.history import held_replicas
+from policies.observation import MetricsObservation
 from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
-from policies.wording import duration
+from policies.wording import counted, duration
 
 if TYPE_CHECKING:
     from policies.recommendation import ScalingRecommendation
@@ -62,7 +63,7 @@ def limit_by_missing_data(situation: Situation, replicas: int) -> Limited:
     - a vote's signal is unknown: no shrinking
     - low coverage: no shrinking for 15 min without a further loss; then one replica at a time, with unseen ones full
     - only a forecast has an opinion: no shrinking
-    - else: shrinking to what is needed with unseen replicas counted as full
+    - else: shrinking to what is needed with unseen replicas counted as full, and with what unready ones still hold
     """
     sight = situation.sight
     if sight.is_blind or sight.is_recovering:
@@ -108,11 +109,19 @@ def _shrink_with_care(situation: Situation, replicas: int) -> Limited:
     after = min(current, max(replicas, cautious))
     reason, message = Reason.NOT_LIMITED, sight.message
     if after > replicas:
-        reason, message = Reason.LOW_COVERAGE, f"kept at {after}: unseen replicas may be full"
+        reason, message = _why_cautious(situation, after)
     if low_since is not None and after < current - 1:
         after = current - 1
         reason, message = Reason.LOW_COVERAGE, f"{after}, one replica at a time: {sight.message}"
     return Limited(after, reason, message)
+
+
+def _why_cautious(situation: Situation, after: int) -> tuple[Reason, str]:
+    metrics = situation.decision_input.metrics
+    if isinstance(metrics, MetricsObservation) and metrics.unsteady_replicas:
+        unsteady = counted(metrics.unsteady_replicas, "replica")
+        return Reason.UNSTEADY_REPLICAS, f"kept at {after}: {unsteady} not ready, or standing still, with requests"
+    return Reason.LOW_COVERAGE, f"kept at {after}: unseen replicas may be full"
 
 
 def _only_forecasts(situation: Situation) -> bool:

@@ -40,11 +40,14 @@ def over_all_replicas(signal: PoolSignal, full: float) -> Estimate:
 
     `full` is what a replica holds when it has its share of load, in the signal's unit; peers that hold more raise it.
     A held value is as good as a fresh one for growth, and as good as unknown for shrinking.
+    What replicas hold that are not ready, or stand still, counts for shrinking alone: an overloaded engine fails its
+    probes and its load is not gone, but what piles up on one replica is not the pool's load either.
     3 replicas at 10, 20 and 30, a fourth unknown, full = 25: likely 60 x 4/3, at most 60 x 1.25 = 75; cautious 60 + 30.
     """
     unseen_replicas = signal.unknown_replicas + signal.held_replicas
     if unseen_replicas == 0:
-        return Estimate(signal.total, signal.total)
+        return Estimate(signal.total, signal.total + signal.unsteady_total)
     likely = signal.total * min(signal.ready_replicas / signal.known_replicas, LARGEST_EXTRAPOLATION)
     seen = signal.total - signal.held_total
-    return Estimate(likely, max(likely, seen + unseen_replicas * max(full, signal.maximum)))
+    cautious = max(likely, seen + unseen_replicas * max(full, signal.maximum))
+    return Estimate(likely, cautious + signal.unsteady_total)

@@ -253,11 +253,7 @@ def test_replicas_that_are_not_seen_yet_are_no_gap() -> None:
     ("cold_start", "expected"),
     [
         pytest.param(None, None, id="no start was seen: nothing is said"),
-        pytest.param(
-            ColdStart(50.0, 55.0, 60.0, None, 5.0, 45.0, starts=20),
-            "True StartsInTime 19 of 20 starts take up to 60 s (image 5 s, load 45 s, 20 seen)",
-            id="as the policy says",
-        ),
+        pytest.param(ColdStart(50.0, 55.0, 60.0, starts=20), None, id="as the policy says: nothing is said"),
         pytest.param(
             ColdStart(50.0, 60.0, 420.0, 90.0, 5.0, 45.0, starts=3),
             "False StartsSlowly 19 of 20 starts take up to 7 min (node 90 s, image 5 s, load 45 s, 3 seen); "
@@ -268,5 +264,45 @@ def test_replicas_that_are_not_seen_yet_are_no_gap() -> None:
 )
 def test_how_long_starts_take_is_said(cold_start: ColdStart | None, expected: str | None) -> None:
     condition = judged(a_decision_report(cold_start=cold_start)).get(ConditionType.COLD_STARTS_IN_TIME)
+    said = None if condition is None else f"{condition.status.value} {condition.reason} {condition.message}"
+    assert said == expected
+
+
+def test_that_starts_take_as_long_as_the_policy_says_is_said_where_it_was_not_so() -> None:
+    slow = judged_conditions((), a_decision_report(cold_start=ColdStart(50.0, 60.0, 420.0, starts=3)))
+    in_time = ColdStart(50.0, 55.0, 60.0, None, 5.0, 45.0, starts=20)
+    condition = judged(a_decision_report(cold_start=in_time), slow)[ConditionType.COLD_STARTS_IN_TIME]
+    assert (condition.status.value, condition.reason) == ("True", "StartsInTime")
+    assert condition.message == "19 of 20 starts take up to 60 s (image 5 s, load 45 s, 20 seen)"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "wedged", "expected"),
+    [
+        pytest.param(ReplicaCounts(4, 4, 4), (), None, id="all work: nothing is said"),
+        pytest.param(
+            ReplicaCounts(8, 8, 6, stuck=2),
+            (),
+            "False StuckReplicas 2 of 8 replicas not ready in time, or without a node",
+            id="two do not start",
+        ),
+        pytest.param(
+            ReplicaCounts(4, 4, 4).without_wedged(1),
+            ("llama-2",),
+            "False WedgedReplicas 1 wedged, with requests and no progress while others go on: llama-2",
+            id="one stands still",
+        ),
+        pytest.param(
+            ReplicaCounts(20, 20, 19, stuck=1).without_wedged(11),
+            tuple(f"r{number}" for number in range(11)),
+            "False WedgedReplicas 1 of 20 replicas not ready in time, or without a node; 11 wedged, with requests and "
+            "no progress while others go on: r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, ...",
+            id="many of both kinds",
+        ),
+    ],
+)
+def test_whether_all_replicas_work(replicas: ReplicaCounts, wedged: tuple[str, ...], expected: str | None) -> None:
+    metrics = an_observation(ready=replicas.ready, wedged_replicas=wedged)
+    condition = judged(a_decision_report(replicas=replicas, metrics=metrics)).get(ConditionType.REPLICAS_WORK)
     said = None if condition is None else f"{condition.status.value} {condition.reason} {condition.message}"
     assert said == expected

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, nan
 
 import pytest
@@ -158,12 +158,53 @@ def test_every_signal_of_the_live_pods_is_added_up() -> None:
     assert (found.ready_replicas, found.fresh_replicas, found.coverage, found.warnings) == (2, 2, 1.0, ())
 
 
-def test_pods_that_are_gone_or_not_ready_count_nothing() -> None:
+def test_pods_that_are_gone_or_not_ready_are_not_in_the_sums() -> None:
     scene, _ = two_replicas()
     scene.scrape(2)
     found = scene.observed(a_pool([a_pod(0), a_pod(1, is_ready=False)]))
-    assert found.signals[Signal.RUNNING_REQUESTS] == signal(4.0, 4.0, fresh=1)
+    assert found.signals[Signal.RUNNING_REQUESTS] == replace(signal(4.0, 4.0, fresh=1), unsteady_total=4.0)
     assert found.ready_replicas == 1
+
+
+def test_what_stands_still_is_no_reason_to_grow_and_once_it_is_wedged_none_to_stay() -> None:
+    scene, _ = two_replicas()
+    scene.scrape(2)
+    pool = a_pool([a_pod(0), a_pod(1), a_pod(2)])
+    scene.pages[1] = Page(running=9.0, waiting=30.0, usage=1.0, prompt_rate=0.0, generation_rate=0.0, finished_rate=0.0)
+    seen = []
+    for _ in range(5):
+        found = scene.observed(pool)
+        running = found.signals[Signal.RUNNING_REQUESTS]
+        seen.append((found.ready_replicas, running.total, running.unsteady_total, found.wedged_replicas))
+        scene.now += SCRAPE_SECONDS
+        scene.scrape(0, 1, 2)
+    assert seen == [*[(2, 8.0, 9.0, ())] * 4, (2, 8.0, 0.0, (pod_name(1),))]
+    assert found.signals[Signal.KV_CACHE_USAGE] == signal(1.0, 0.5)
+    assert (found.fresh_replicas, found.coverage) == (2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("running", "serving"),
+    [
+        pytest.param(6.0, 1, id="one that serves on"),
+        pytest.param(0.0, 0, id="one that has nothing to do, such as one that has just started"),
+    ],
+)
+def test_what_an_unready_replica_serves_is_added_up_apart(running: float, serving: int) -> None:
+    scene, _ = two_replicas()
+    scene.pages[1] = Page(running=running, waiting=0.0)
+    found = scene.observed(a_pool([a_pod(0), a_pod(1, is_ready=False)]))
+    assert found.unsteady_replicas == serving
+    assert found.signals[Signal.RUNNING_REQUESTS] == replace(signal(4.0, 4.0, fresh=1), unsteady_total=running)
+
+
+def test_what_an_unready_replica_served_long_ago_is_not_counted() -> None:
+    scene, _ = two_replicas()
+    scene.vanish(1)
+    scene.now += 60.0
+    scene.scrape(0)
+    found = scene.observed(a_pool([a_pod(0), a_pod(1, is_ready=False)]))
+    assert found.unsteady_replicas == 0
 
 
 def test_a_pool_without_ready_replicas_misses_nothing() -> None:
@@ -466,8 +507,8 @@ def test_a_replica_of_several_pods_is_ready_when_all_are_and_adds_them_up() -> N
     pods = [a_pod(0, "g0"), a_pod(1, "g0"), a_pod(2, "g1"), a_pod(3, "g1", is_ready=False)]
     found = scene.observed(a_pool(pods))
     assert found.ready_replicas == 1
-    assert found.signals[Signal.RUNNING_REQUESTS] == signal(8.0, 8.0, fresh=1)
-    assert found.signals[Signal.KV_CACHE_USAGE] == signal(0.5, 0.5, fresh=1)
+    assert found.signals[Signal.RUNNING_REQUESTS] == replace(signal(8.0, 8.0, fresh=1), unsteady_total=4.0)
+    assert found.signals[Signal.KV_CACHE_USAGE] == replace(signal(0.5, 0.5, fresh=1), unsteady_total=0.5)
 
 
 def test_workers_without_a_page_are_no_missing_data_but_a_page_that_is_gone_is() -> None:

@@ -323,3 +323,32 @@ def test_of_a_pool_that_shows_nothing_it_is_said_what_to_look_for() -> None:
 
 def message(metrics: MetricsObservation) -> str:
     return decide(a_decision_input(a_policy(signals=KV_CACHE), metrics=metrics)).message
+
+
+@pytest.mark.parametrize(
+    ("unready_usage", "replicas", "reason"),
+    [
+        pytest.param(0.0, 2, Reason.KV_CACHE, id="it has nothing to do"),
+        pytest.param(0.9, 3, Reason.UNSTEADY_REPLICAS, id="it serves as much as a busy one: it is needed"),
+        pytest.param(9.0, 4, Reason.UNSTEADY_REPLICAS, id="whatever it serves, it is no reason to grow"),
+    ],
+)
+def test_what_an_unready_replica_serves_is_not_given_up(unready_usage: float, replicas: int, reason: Reason) -> None:
+    usage = replace(a_signal(0.5, 0.5, 0.5), unsteady_total=unready_usage)
+    metrics = an_observation({USAGE: usage}, ready=3, unsteady_replicas=int(unready_usage > 0))
+    counts = ReplicaCounts(4, 4, 3, starting=1)
+    history = a_history(recommended={15: 2})
+    decision = decide(a_decision_input(a_policy(signals=KV_CACHE), metrics, replicas=counts, history=history))
+    assert (decision.desired_replicas, decision.reason) == (replicas, reason)
+
+
+def test_a_pool_with_an_unready_replica_that_serves_is_not_idle() -> None:
+    signals = {
+        signal: replace(a_signal(0.0), unsteady_total=1.0)
+        for signal in (Signal.RUNNING_REQUESTS, Signal.WAITING_REQUESTS, Signal.REQUESTS_FINISHED)
+    }
+    metrics = an_observation(signals, ready=1, unsteady_replicas=1)
+    history = a_history(recommended={15: 0}, idle_since_seconds=NOW - 5000.0)
+    policy = a_policy(signals=KV_CACHE, minReplicas=0, schedules=[ALWAYS | {"minReplicas": 0}])
+    decision = decide(a_decision_input(policy, metrics, replicas=2, history=history))
+    assert decision.next_history.idle_since_seconds is None

@@ -1,0 +1,71 @@
+"""Which ready replicas hold requests and finish none while others do? To the API server they are as good as any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Beyond the minute that rates look back on: a long prompt that is alone on a replica takes less than both together.
+WEDGED_AFTER_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One ready replica at one look: requests that run or wait on it, tokens and requests per second that it finishes.
+
+    None: not known.
+    """
+
+    name: str
+    requests: float | None
+    done_per_second: float | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether both numbers are."""
+        return self.requests is not None and self.done_per_second is not None
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether it has something to do and does nothing."""
+        return bool(self.requests) and self.done_per_second == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Names of replicas: those that stand still while another one goes on, and those that have done so for long.
+
+    What holds requests on the former is not the load, so it is no reason to grow; the latter are wedged.
+    """
+
+    still: frozenset[str] = frozenset()
+    wedged: frozenset[str] = frozenset()
+
+
+_ALL_GO_ON = Standing()
+
+
+class Standstills:
+    """Remembers since when each replica of a pool stands still."""
+
+    __slots__ = ("_since_seconds", "_wedged")
+
+    def __init__(self) -> None:
+        self._since_seconds: dict[str, float] = {}
+        self._wedged: frozenset[str] = frozenset()
+
+    def look(self, replicas: Sequence[Progress], now_seconds: float) -> Standing:
+        """Who stands still now. Where nobody goes on it is not the replica.
+
+        One that is taken for wedged stays so until it is seen to go on, to have nothing to do, or not to be ready.
+        """
+        before = self._since_seconds
+        if not before and not self._wedged and not any(replica.stands_still for replica in replicas):
+            return _ALL_GO_ON
+        since = {each.name: before.get(each.name, now_seconds) for each in replicas if each.stands_still}
+        others_go_on = any(replica.done_per_second for replica in replicas)
+        long_still = {name for name, at in since.items() if now_seconds - at >= WEDGED_AFTER_SECONDS}
+        kept = {each.name for each in replicas if each.stands_still or not each.is_known} & self._wedged
+        self._since_seconds = since
+        self._wedged = frozenset(kept | (long_still if others_go_on else set()))
+        return Standing(frozenset(since) - self._wedged if others_go_on else frozenset(), self._wedged)

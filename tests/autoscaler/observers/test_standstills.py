@@ -1,0 +1,50 @@
+"""Replicas that hold requests and finish none."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.observers.standstills import Progress, Standing, Standstills
+
+BUSY = (4.0, 50.0)  # requests, and what is done of them per second
+STILL = (4.0, 0.0)
+IDLE = (0.0, 0.0)
+UNKNOWN = (None, None)
+GONE = None
+
+_Look = tuple[float | None, float | None] | None
+
+
+def standing_after(*looks: tuple[_Look, _Look]) -> str:
+    """How the replicas a and b stand at the last of looks that lie half a minute apart."""
+    standstills, standing, now_seconds = Standstills(), Standing(), 1000.0
+    for look in looks:
+        replicas = [Progress(name, *seen) for name, seen in zip("ab", look, strict=True) if seen is not None]
+        standing = standstills.look(replicas, now_seconds)
+        now_seconds += 30.0
+    return " ".join([f"{name} still" for name in standing.still] + [f"{name} wedged" for name in standing.wedged])
+
+
+@pytest.mark.parametrize(
+    ("looks", "expected"),
+    [
+        pytest.param([(BUSY, BUSY)] * 4, "", id="both go on"),
+        pytest.param([(STILL, BUSY)] * 2, "a still", id="a standstill may be a long prompt"),
+        pytest.param([(STILL, BUSY)] * 3, "a wedged", id="but not one that lasts for a minute more"),
+        pytest.param([(STILL, STILL)] * 9, "", id="where nobody goes on it is not the replica"),
+        pytest.param([(STILL, IDLE)] * 9, "", id="an idle one proves nothing"),
+        pytest.param([(IDLE, BUSY)] * 9, "", id="one that has nothing to do"),
+        pytest.param([(UNKNOWN, BUSY)] * 9, "", id="one that is not seen"),
+        pytest.param(
+            [(STILL, BUSY), (BUSY, BUSY), (STILL, BUSY), (STILL, BUSY)], "a still", id="it counts from its last token"
+        ),
+        pytest.param([*[(STILL, BUSY)] * 3, (STILL, STILL)], "a wedged", id="it stays so, whatever the other does"),
+        pytest.param([*[(STILL, BUSY)] * 3, (UNKNOWN, BUSY)], "a wedged", id="it stays so while it is not seen"),
+        pytest.param([*[(STILL, BUSY)] * 3, (BUSY, BUSY)], "", id="it has gone on"),
+        pytest.param([*[(STILL, BUSY)] * 3, (IDLE, BUSY)], "", id="its requests were given up"),
+        pytest.param([*[(STILL, BUSY)] * 3, (GONE, BUSY), (STILL, BUSY)], "a still", id="a restart ends it"),
+        pytest.param([(STILL, STILL)] * 3 + [(STILL, BUSY)], "a wedged", id="both stood still, and one recovered"),
+    ],
+)
+def test_how_replicas_stand(looks: list[tuple[_Look, _Look]], expected: str) -> None:
+    assert standing_after(*looks) == expected
