@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -13,14 +14,20 @@ from autoscaler.external_metrics.tls import peer_certificate
 
 logger = logging.getLogger(__name__)
 
-# The aggregator opens a few connections a replica; the rest is room for scrapes and for people.
-MAXIMUM_CONNECTIONS = 512
-# A request's line and headers; kube-apiserver passes on groups and extras, which may be many.
-MAXIMUM_HEAD_BYTES = 64 * 1024
-# Nothing that is served here has a body.
-MAXIMUM_BODY_BYTES = 16 * 1024
-# A request must have arrived so long after its connection or its first byte.
-ARRIVAL_SECONDS = 10.0
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is allowed. kube-apiserver opens a few connections a replica of its own; the rest is room for scrapes.
+
+    A head (a request's line and its headers) holds the caller's groups and extras, which may be many. Nothing that is
+    served has a body. A request must have arrived so long after its connection or its first byte.
+    """
+
+    connections: int = 512
+    head_bytes: int = 64 * 1024
+    body_bytes: int = 16 * 1024
+    arrival_seconds: float = 10.0
+
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
@@ -31,6 +38,7 @@ _TOO_LARGE = (
 class LimitedProtocol(HttpToolsProtocol):
     """One connection. What exceeds a bound is closed; the requests of others are not touched."""
 
+    limits = Limits()
     _arrival: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _body_bytes = 0
@@ -38,10 +46,10 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         """Takes the client's certificate down; closes at once where there are too many connections."""
-        is_too_many = len(self.connections) >= MAXIMUM_CONNECTIONS
+        is_too_many = len(self.connections) >= self.limits.connections
         super().connection_made(transport)
         if is_too_many:
-            logger.warning("too many connections to the metrics API", extra={"maximum": MAXIMUM_CONNECTIONS})
+            logger.warning("too many connections to the metrics API", extra={"maximum": self.limits.connections})
             transport.abort()
             return
         certificate = peer_certificate(transport.get_extra_info("ssl_object"))
@@ -60,7 +68,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._is_in_head:
             self._head_bytes += len(data)
         super().data_received(data)
-        if self._is_in_head and self._head_bytes > MAXIMUM_HEAD_BYTES and not self.transport.is_closing():
+        if self._is_in_head and self._head_bytes > self.limits.head_bytes and not self.transport.is_closing():
             self.transport.write(_TOO_LARGE)
             self.transport.close()
         elif self._is_arriving():
@@ -79,7 +87,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """More of its body, which nobody reads."""
         self._body_bytes += len(body)
-        if self._body_bytes > MAXIMUM_BODY_BYTES:
+        if self._body_bytes > self.limits.body_bytes:
             self.transport.close()
             return
         super().on_body(body)
@@ -95,7 +103,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _await_arrival(self) -> None:
         if self._arrival is None:
-            self._arrival = self.loop.call_later(ARRIVAL_SECONDS, self._is_too_slow)
+            self._arrival = self.loop.call_later(self.limits.arrival_seconds, self._is_too_slow)
 
     def _cancel_arrival(self) -> None:
         if self._arrival is not None:

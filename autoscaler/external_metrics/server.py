@@ -13,7 +13,7 @@ import uvloop
 from uvicorn.server import ServerState
 
 from autoscaler.external_metrics.guard import App
-from autoscaler.external_metrics.limited_protocol import LimitedProtocol
+from autoscaler.external_metrics.limited_protocol import LimitedProtocol, Limits
 from autoscaler.external_metrics.tls import RenewedContext
 
 logger = logging.getLogger(__name__)
@@ -27,8 +27,9 @@ GOODBYE_SECONDS = 3.0
 class SecureServer:
     """Serves until it is stopped. Connections that are open survive a renewal of the certificate."""
 
-    def __init__(self, app: App, context: RenewedContext, bound: socket.socket) -> None:
+    def __init__(self, app: App, context: RenewedContext, bound: socket.socket, limits: Limits | None = None) -> None:
         """Takes a bound and listening socket, and closes it at the end."""
+        self._limits = limits or Limits()
         self.port: int = bound.getsockname()[1]
         self._context = context
         self._socket = bound
@@ -88,7 +89,9 @@ class SecureServer:
             await asyncio.sleep(0.02)
 
     def _protocol(self) -> Any:
-        return LimitedProtocol(self._config, self._state, {}, self._loop)
+        protocol = LimitedProtocol(self._config, self._state, {}, self._loop)
+        protocol.limits = self._limits
+        return protocol
 
     def _close_connections(self) -> None:
         for connection in list(self._state.connections):

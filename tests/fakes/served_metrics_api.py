@@ -18,6 +18,7 @@ from autoscaler.clock import ManualClock
 from autoscaler.external_metrics.app import add_health, create_app
 from autoscaler.external_metrics.front_proxy import FrontProxyTrust, NoTrust
 from autoscaler.external_metrics.guard import Guard
+from autoscaler.external_metrics.limited_protocol import Limits
 from autoscaler.external_metrics.reviews import Reviews
 from autoscaler.external_metrics.server import SecureServer
 from autoscaler.external_metrics.serving_certificate import ServingMaterial, new_material
@@ -55,7 +56,7 @@ class Answer:
 class ServedMetricsApi:
     """One served API; a context manager. By default one pool wants 7 replicas, and only the front proxy is known."""
 
-    def __init__(self, source: MetricSource | None = None) -> None:
+    def __init__(self, source: MetricSource | None = None, limits: Limits | None = None) -> None:
         # TLS itself goes by the real time.
         self.guard_clock = ManualClock(time.time())
         self.clock = ManualClock(NOW)
@@ -71,7 +72,7 @@ class ServedMetricsApi:
         add_health(app)
         reviews = Reviews(self.reviews_api, self.clock)
         guard = Guard(app, lambda: self.trust, reviews, self._executor, self.guard_clock)
-        self.server = SecureServer(guard, self.context, socket.create_server(("127.0.0.1", 0)))
+        self.server = SecureServer(guard, self.context, socket.create_server(("127.0.0.1", 0)), limits)
 
     def trust_in(self, *names: str) -> FrontProxyTrust:
         """Trust in certificates of the authority with these names."""
