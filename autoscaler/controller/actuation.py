@@ -10,6 +10,7 @@ from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.controller.pool_report import Decided
 from autoscaler.decision_record import ActuationOutcome
 from autoscaler.observers.workload import CompetingWriter, Workload
+from policies.capacity.memory import CapacityMemory
 from policies.decision import ScalingDecision
 from policies.decision_input import DecisionInput
 from policies.history import ScalingHistory, with_rescale
@@ -25,6 +26,7 @@ class Considered:
     workload: Workload
     decision_input: DecisionInput
     decision: ScalingDecision
+    capacity: CapacityMemory | None = None  # what is remembered of a replica's capacity
 
     @property
     def rivals(self) -> tuple[CompetingWriter, ...]:
@@ -58,6 +60,7 @@ def carry_out(considered: Considered, actuators: Mapping[Mode, ReplicaActuator])
         considered.decision,
         outcome,
         next_history,
+        considered.capacity,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.api.status import restore_history
+from policies.capacity.memory import CapacityMemory
 from policies.history import ScalingHistory, new_history
 
 
@@ -14,6 +15,7 @@ class HistoryStore:
 
     def __init__(self) -> None:
         self._histories: dict[tuple[str, str], tuple[str, ScalingHistory]] = {}
+        self._capacities: dict[tuple[str, str], tuple[str, CapacityMemory]] = {}
 
     def recall(self, scaler: InferenceScaler, spec_replicas: int, now_seconds: float) -> ScalingHistory:
         """The pool's history: from memory, else from `.status`, else a new one that begins now.
@@ -30,14 +32,26 @@ class HistoryStore:
         """Keeps the pool's newest history."""
         self._histories[scaler.key] = (scaler.uid, history)
 
+    def recall_capacity(self, scaler: InferenceScaler, now_seconds: float) -> CapacityMemory | None:
+        """What is remembered of a replica's capacity: from memory, else from `.status`; None where nothing is."""
+        uid, capacity = self._capacities.get(scaler.key, ("", None))
+        return capacity if uid == scaler.uid else None
+
+    def remember_capacity(self, scaler: InferenceScaler, capacity: CapacityMemory) -> None:
+        """Keeps what is newest of the pool's capacity."""
+        self._capacities[scaler.key] = (scaler.uid, capacity)
+
     def forget_all(self) -> None:
         """Drops everything, so that a process that becomes leader again starts from `.status`."""
         self._histories.clear()
+        self._capacities.clear()
 
     def retain(self, keys: frozenset[tuple[str, str]]) -> None:
         """Drops the pools that exist no longer."""
         for key in self._histories.keys() - keys:
             del self._histories[key]
+        for key in self._capacities.keys() - keys:
+            del self._capacities[key]
 
 
 def _restored(scaler: InferenceScaler, spec_replicas: int, now_seconds: float) -> ScalingHistory:

@@ -9,6 +9,7 @@ from typing import Protocol
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
 from autoscaler.decision_record import ActuationOutcome
 from autoscaler.observers.workload import Workload, WorkloadUnavailable
+from policies.capacity.memory import CapacityMemory
 from policies.decision import ScalingDecision
 from policies.decision_input import DecisionInput
 from policies.history import ScalingHistory
@@ -43,6 +44,7 @@ class Decided:
     decision: ScalingDecision
     actuation: ActuationOutcome
     next_history: ScalingHistory  # the decision's, with the rescale in it if there was one
+    capacity: CapacityMemory | None = None  # what is remembered of a replica's capacity; None: nothing is learned
 
 
 @dataclass(frozen=True, slots=True)

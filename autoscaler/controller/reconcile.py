@@ -153,7 +153,7 @@ class Reconciler:
             forecast=seen.forecast,
             accelerator_allowance=self._node_capacity.allowance(scaler.key) if self._node_capacity else None,
         )
-        return Considered(scaler, workload, decision_input, decide(decision_input))
+        return Considered(scaler, workload, decision_input, decide(decision_input), capacity)
 
     def _learn_capacity(
         self, scaler: InferenceScaler, seen: _Seen, workload: Workload, now_seconds: float

@@ -51,6 +51,7 @@ class Workload:
     competing_writers: tuple[CompetingWriter, ...] = ()
     is_paused: bool = False  # the target's own rollout is paused
     is_rolling_out: bool = False
+    template: str | None = None  # identifies what a replica is made of; None: nobody says
     cache_age_seconds: float = 0.0
     is_count_ours: bool | None = None  # whether the count that stands is one we have written; None: nobody says
     accelerators_per_replica: int | None = None  # by the spec, else by the pod template; None: nobody says

@@ -1,0 +1,90 @@
+"""Which step-time law does this pool follow? The nearest known one, its three parts scaled to the pool's samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from policies.capacity.known_laws import KNOWN_LAWS
+from policies.capacity.samples import LoadSample
+from policies.capacity.step_time import StepLoad, StepTimeLaw
+
+# How far the law is off from the truth at one load, relative, however many windows are measured there.
+LAW_ERROR = 0.05
+# How far a pool's three parts are off from those of the nearest law, once its speed is taken out.
+PART_SPREAD = 0.35
+
+Vector = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLaw:
+    """A known law and by what each of its parts is to be multiplied; `covariance` is of these factors."""
+
+    law: StepTimeLaw
+    factors: Vector
+    covariance: tuple[Vector, Vector, Vector]
+    misfit: float
+
+    def seconds(self, load: StepLoad) -> float:
+        """The mean step's time."""
+        return sum(factor * term for factor, term in zip(self.factors, self.law.terms(load), strict=True))
+
+    def relative_error(self, load: StepLoad) -> float:
+        """The standard deviation of `seconds`, as a share of it."""
+        terms, seconds = self.law.terms(load), self.seconds(load)
+        variance = sum(terms[i] * self.covariance[i][j] * terms[j] for i in range(3) for j in range(3))
+        return math.sqrt(max(0.0, variance)) / seconds
+
+
+def fit(samples: Sequence[LoadSample], laws: Sequence[StepTimeLaw] = KNOWN_LAWS) -> FittedLaw:
+    """The law with the least misfit to the samples (at least one) and to itself.
+
+    For each law: its speed is the factor that brings it through the samples at all; then least squares of relative
+    errors over three factors, each held to that speed by a prior of 35 %.
+    """
+    fitted = [_fit_to(law, samples) for law in laws]
+    return min(fitted, key=lambda each: each.misfit)
+
+
+def _fit_to(law: StepTimeLaw, samples: Sequence[LoadSample]) -> FittedLaw:
+    rows = [_row(law, sample) for sample in samples]
+    weights = [sample.weight for sample in samples]
+    total = sum(weights)
+    speed = math.exp(-sum(w * math.log(sum(row)) for w, row in zip(weights, rows, strict=True)) / total)
+    error, spread = LAW_ERROR**-2, (PART_SPREAD * speed) ** -2
+    matrix = [[spread if i == j else 0.0 for j in range(3)] for i in range(3)]
+    right = [spread * speed] * 3
+    for weight, row in zip(weights, rows, strict=True):
+        for i in range(3):
+            right[i] += weight * error * row[i]
+            for j in range(3):
+                matrix[i][j] += weight * error * row[i] * row[j]
+    covariance = _inverse(matrix)
+    factors = tuple(max(0.05 * speed, sum(covariance[i][j] * right[j] for j in range(3))) for i in range(3))
+    residuals = (
+        weight * error * (1.0 - sum(f * term for f, term in zip(factors, row, strict=True))) ** 2
+        for weight, row in zip(weights, rows, strict=True)
+    )
+    misfit = sum(residuals) + sum(spread * (factor - speed) ** 2 for factor in factors) + math.log(speed) ** 2
+    return FittedLaw(law, (factors[0], factors[1], factors[2]), covariance, misfit)
+
+
+def _row(law: StepTimeLaw, sample: LoadSample) -> Vector:
+    """The three parts by the measured time: with the right factors they add up to 1."""
+    fixed, contexts, prompts = law.terms(sample.load)
+    return (fixed / sample.step_seconds, contexts / sample.step_seconds, prompts / sample.step_seconds)
+
+
+def _inverse(m: Sequence[Sequence[float]]) -> tuple[Vector, Vector, Vector]:
+    """Of a symmetric, positive definite 3 x 3 matrix."""
+    (a, b, c), (_, d, e), (_, _, f) = m
+    aa, bb, cc = d * f - e * e, c * e - b * f, b * e - c * d
+    dd, ee, ff = a * f - c * c, b * c - a * e, a * d - b * b
+    scale = 1.0 / (a * aa + b * bb + c * cc)
+    return (
+        (aa * scale, bb * scale, cc * scale),
+        (bb * scale, dd * scale, ee * scale),
+        (cc * scale, ee * scale, ff * scale),
+    )

@@ -1,0 +1,207 @@
+"""What does one more tick teach of a pool's capacity?
+
+Once a minute, when new latencies have come in, the minute becomes a sample of the step-time law, the law is fitted and
+solved for the requests that come now, and the safe utilisation is trimmed. A minute in which a replica was younger than
+two minutes, in which requests queued, or in which the pool as a whole broke its objectives teaches nothing of the law.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from policies.capacity.fit import fit
+from policies.capacity.learned_capacity import LearnedCapacity
+from policies.capacity.memory import CapacityMemory, SmoothedRates
+from policies.capacity.objectives import LatencyObjectives
+from policies.capacity.samples import LoadSample, total_weight, with_sample
+from policies.capacity.solve import TypicalRequest, solve
+from policies.capacity.utilization import trimmed_utilization
+from policies.load.work_rate import WorkRate, request_shape, work_rate
+from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
+from policies.recommendation import NoOpinion
+from policies.recommenders.replica_signals import known_signal
+from policies.signals import PoolSignal, Signal
+
+# With fewer windows the known law would speak, and not the pool.
+LEAST_WINDOWS = 4.0
+LARGEST_ERROR = 0.5
+# Latencies are over two minutes, and a replica's first two minutes (cold caches, compilation) are left out of them.
+YOUNG_SECONDS = 120.0
+LATENCY_WINDOW_SECONDS = 120.0
+LEAST_SECONDS_BETWEEN = 45.0
+# A rate over a minute, smoothed over half of one, is as late as a mean over two minutes.
+SMOOTHING_SECONDS = 30.0
+LEAST_COVERAGE = 0.9
+# Of the requests in an engine. A request or two wait for the next step even where nothing queues.
+QUEUE_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityEvidence:
+    """What one tick shows. `template` identifies what a replica is made of (image, arguments, accelerators, shape)."""
+
+    now_seconds: float
+    metrics: MetricsObservation | ObservationUnavailable
+    replicas: ReplicaCounts
+    objectives: LatencyObjectives
+    template: str | None = None
+    is_rolling_out: bool = False
+
+
+def learn_capacity(memory: CapacityMemory | None, evidence: CapacityEvidence) -> CapacityMemory:
+    """The memory after one more tick; its `capacity` is what `decide` may rely on, None: not learned yet.
+
+    Where the template of the replicas changes, everything begins anew: what an older image could do says nothing.
+    """
+    memory = _of_this_template(memory, evidence)
+    metrics = evidence.metrics
+    if isinstance(metrics, ObservationUnavailable):
+        return memory
+    memory = _with_ready(memory, evidence)
+    memory = replace(memory, rates=_smoothed(memory.rates, metrics, evidence.now_seconds))
+    measured_at = metrics.latency.measured_at_seconds
+    if measured_at is None or measured_at - memory.measured_at_seconds < LEAST_SECONDS_BETWEEN:
+        return memory
+    memory = replace(memory, measured_at_seconds=measured_at)
+    sample = _sample(memory, metrics, evidence)
+    if sample is not None:
+        memory = replace(memory, samples=with_sample(memory.samples, sample))
+    memory = replace(memory, capacity=_capacity(memory, metrics, evidence.objectives))
+    return _trimmed(memory, metrics, evidence.replicas)
+
+
+def _of_this_template(memory: CapacityMemory | None, evidence: CapacityEvidence) -> CapacityMemory:
+    if memory is None:
+        return CapacityMemory(evidence.now_seconds, template=evidence.template)
+    if evidence.template is None or memory.template == evidence.template:
+        return memory
+    if memory.template is None:
+        return replace(memory, template=evidence.template)
+    because = "what its pods are made of has changed"
+    return CapacityMemory(evidence.now_seconds, because, evidence.template)
+
+
+def _with_ready(memory: CapacityMemory, evidence: CapacityEvidence) -> CapacityMemory:
+    ready, since = evidence.replicas.ready, memory.steady_since_seconds
+    if since is None or ready > memory.ready_replicas:
+        since = evidence.now_seconds
+    return replace(memory, ready_replicas=ready, steady_since_seconds=since)
+
+
+def _smoothed(before: SmoothedRates | None, metrics: MetricsObservation, now_seconds: float) -> SmoothedRates | None:
+    prompts, generated, finished = (
+        known_signal(metrics, signal)
+        for signal in (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS, Signal.REQUESTS_FINISHED)
+    )
+    if isinstance(prompts, NoOpinion) or isinstance(generated, NoOpinion) or isinstance(finished, NoOpinion):
+        return None
+    context = _context_tokens(metrics)
+    if before is None:
+        return SmoothedRates(now_seconds, prompts.mean, generated.mean, finished.mean, context)
+    share = 1.0 - math.exp(-max(0.0, now_seconds - before.at_seconds) / SMOOTHING_SECONDS)
+    if context is None or before.context_tokens is None:
+        context = before.context_tokens if context is None else context
+    else:
+        context = before.context_tokens + share * (context - before.context_tokens)
+    return SmoothedRates(
+        at_seconds=now_seconds,
+        prompt_tokens=before.prompt_tokens + share * (prompts.mean - before.prompt_tokens),
+        generated_tokens=before.generated_tokens + share * (generated.mean - before.generated_tokens),
+        requests=before.requests + share * (finished.mean - before.requests),
+        context_tokens=context,
+    )
+
+
+def _context_tokens(metrics: MetricsObservation) -> float | None:
+    """What a running sequence holds on average, by the KV cache; None where nothing runs or nothing is told."""
+    used = known_signal(metrics, Signal.KV_CACHE_USED_TOKENS)
+    running = known_signal(metrics, Signal.RUNNING_REQUESTS)
+    if isinstance(used, NoOpinion) or isinstance(running, NoOpinion) or running.total <= 0 or used.total <= 0:
+        return None
+    return used.mean / running.mean
+
+
+def _typical_request(rates: SmoothedRates, metrics: MetricsObservation) -> TypicalRequest | None:
+    """The requests that come now: by the means over five minutes, else by the last minute's rates."""
+    shape = request_shape(metrics)
+    hits = metrics.prefix_cache_hit_share or 0.0
+    if shape is not None:
+        prompt, generated = shape.prompt_tokens, shape.generated_tokens
+    elif rates.requests > 0:
+        prompt, generated = rates.prompt_tokens / rates.requests, rates.generated_tokens / rates.requests
+    else:
+        return None
+    if generated < 1 or prompt <= 0:
+        return None
+    # Without KV geometry: sequences that run are the longer ones, which makes up for their answers being half done.
+    context = rates.context_tokens or prompt + generated
+    return TypicalRequest(prompt * (1.0 - hits), prompt * hits, generated, context)
+
+
+def _sample(memory: CapacityMemory, metrics: MetricsObservation, evidence: CapacityEvidence) -> LoadSample | None:
+    rates, seconds = memory.rates, metrics.latency.mean_time_per_output_token_seconds
+    since = memory.steady_since_seconds
+    is_young = since is None or evidence.now_seconds - since < YOUNG_SECONDS + LATENCY_WINDOW_SECONDS
+    if rates is None or seconds is None or seconds <= 0 or rates.generated_tokens <= 0:
+        return None
+    if is_young or evidence.is_rolling_out or metrics.coverage < LEAST_COVERAGE or metrics.ready_replicas == 0:
+        return None
+    if seconds > evidence.objectives.inter_token_latency_seconds or _queues(metrics):
+        return None
+    request = _typical_request(rates, metrics)
+    if request is None:
+        return None
+    prompt = request.computed_prompt_tokens + request.cached_prompt_tokens
+    return LoadSample(
+        weight=1.0,
+        step_seconds=seconds,
+        generated_tokens_per_second=rates.generated_tokens,
+        prompts_per_second=rates.prompt_tokens / prompt,
+        context_tokens=request.context_tokens,
+        prompt_tokens=request.computed_prompt_tokens,
+        cached_tokens=request.cached_prompt_tokens,
+    )
+
+
+def _queues(metrics: MetricsObservation) -> bool:
+    waiting = known_signal(metrics, Signal.WAITING_REQUESTS)
+    running = known_signal(metrics, Signal.RUNNING_REQUESTS)
+    if isinstance(waiting, NoOpinion) or isinstance(running, NoOpinion):
+        return False
+    return waiting.total > QUEUE_SHARE * (running.total + waiting.total)
+
+
+def _capacity(
+    memory: CapacityMemory, metrics: MetricsObservation, objectives: LatencyObjectives
+) -> LearnedCapacity | None:
+    windows = total_weight(memory.samples)
+    request = None if memory.rates is None else _typical_request(memory.rates, metrics)
+    if windows < LEAST_WINDOWS or request is None:
+        return memory.capacity
+    fitted = fit(memory.samples)
+    size = known_signal(metrics, Signal.KV_CACHE_CAPACITY_TOKENS)
+    found = solve(fitted, request, objectives, size.mean if isinstance(size, PoolSignal) else None)
+    error = min(found.relative_error, LARGEST_ERROR)
+    caution = 1.0 / (1.0 + error)
+    return LearnedCapacity(
+        prefill_tokens_per_second=found.prefill_tokens_per_second * caution,
+        decode_tokens_per_second=found.decode_tokens_per_second * caution,
+        tokens_in_flight=found.tokens_in_flight * caution,
+        safe_utilization=memory.safe_utilization,
+        uncertainty=error,
+        samples=windows,
+        law=fitted.law.name,
+    )
+
+
+def _trimmed(memory: CapacityMemory, metrics: MetricsObservation, replicas: ReplicaCounts) -> CapacityMemory:
+    capacity, share = memory.capacity, metrics.latency.outside_objectives_share
+    if capacity is None or share is None or replicas.starting or not replicas.ready or _queues(metrics):
+        return memory
+    work = work_rate(metrics, capacity)
+    if not isinstance(work, WorkRate):
+        return memory
+    per_replica = work.last_minute.likely / replicas.ready
+    utilization = trimmed_utilization(memory.safe_utilization, share, per_replica)
+    return replace(memory, safe_utilization=utilization, capacity=replace(capacity, safe_utilization=utilization))

@@ -1,0 +1,40 @@
+"""What is remembered of a pool's capacity from one tick to the next, and over a restart?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR, LearnedCapacity
+from policies.capacity.samples import LoadSample
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedRates:
+    """The mean ready replica over about the last minute and a half: tokens and requests per second."""
+
+    at_seconds: float
+    prompt_tokens: float
+    generated_tokens: float
+    requests: float
+    context_tokens: float | None  # of one running sequence; None until one was seen
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityMemory:
+    """All that the next tick needs to know.
+
+    `template` identifies what a replica is made of, None: not told. `begun_because` says why it began anew, "" for a
+    pool that is new itself. The lower half is of the last minutes only and not kept over a restart.
+    """
+
+    begun_at_seconds: float
+    begun_because: str = ""
+    template: str | None = None
+    safe_utilization: float = SAFE_UTILIZATION_PRIOR
+    samples: tuple[LoadSample, ...] = ()
+
+    capacity: LearnedCapacity | None = None
+    rates: SmoothedRates | None = None
+    ready_replicas: int = 0
+    steady_since_seconds: float | None = None  # since when no replica has become ready
+    measured_at_seconds: float = 0.0  # of the latencies that were taken up last

@@ -1,0 +1,83 @@
+"""What has been measured of a pool's replicas, at which load? A few means by load, however long it runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from policies.capacity.step_time import StepLoad
+
+# Windows of about the same load are one mean; a class is a quarter wide.
+CLASS_WIDTH = 1.25
+LARGEST_WEIGHT = 12.0  # a class tells of its last dozen windows
+HALF_LIFE_WINDOWS = 90.0  # of classes that are visited no more: an hour and a half of traffic, however long the night
+MAXIMUM_CLASSES = 14
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSample:
+    """The mean replica over windows of about the same load. `weight` 1 is one new window.
+
+    `step_seconds` is the mean time per output token; rates are per second.
+    """
+
+    weight: float
+    step_seconds: float
+    generated_tokens_per_second: float
+    prompts_per_second: float
+    context_tokens: float  # of one running sequence
+    prompt_tokens: float  # computed, of one prompt
+    cached_tokens: float
+
+    @property
+    def load(self) -> StepLoad:
+        """The mean step. Sequences that decode are tokens a second x seconds a token (Little's law)."""
+        return StepLoad(
+            decoding=self.generated_tokens_per_second * self.step_seconds,
+            context_tokens=self.context_tokens,
+            prompts=self.prompts_per_second * self.step_seconds,
+            prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
+        )
+
+
+def with_sample(samples: tuple[LoadSample, ...], new: LoadSample) -> tuple[LoadSample, ...]:
+    """The samples with one more window: older ones weigh a little less, the lightest beyond 14 are dropped."""
+    fading = 0.5 ** (1.0 / HALF_LIFE_WINDOWS)
+    place = _load_class(new)
+    kept, merged = [], new
+    for sample in samples:
+        faded = replace(sample, weight=sample.weight * fading)
+        if _load_class(sample) == place:
+            merged = _merge(faded, new)
+        else:
+            kept.append(faded)
+    kept.append(merged)
+    kept.sort(key=lambda sample: -sample.weight)
+    return tuple(sorted(kept[:MAXIMUM_CLASSES], key=lambda sample: sample.generated_tokens_per_second))
+
+
+def total_weight(samples: tuple[LoadSample, ...]) -> float:
+    """The windows that the samples stand for."""
+    return sum(sample.weight for sample in samples)
+
+
+def _load_class(sample: LoadSample) -> int:
+    return round(math.log(sample.generated_tokens_per_second) / math.log(CLASS_WIDTH))
+
+
+def _merge(old: LoadSample, new: LoadSample) -> LoadSample:
+    weight = min(old.weight, LARGEST_WEIGHT - new.weight)
+    share = new.weight / (weight + new.weight)
+    mixed = {
+        name: getattr(old, name) + share * (getattr(new, name) - getattr(old, name))
+        for name in (
+            "step_seconds",
+            "generated_tokens_per_second",
+            "prompts_per_second",
+            "context_tokens",
+            "prompt_tokens",
+            "cached_tokens",
+        )
+    }
+    return LoadSample(weight=weight + new.weight, **mixed)

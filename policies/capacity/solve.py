@@ -1,0 +1,105 @@
+"""How much load brings a replica to its latency objectives? The step-time law, solved for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from policies.capacity.fit import FittedLaw
+from policies.capacity.objectives import LatencyObjectives
+from policies.capacity.step_time import STEP_PROMPT_TOKENS, StepLoad
+
+# Beyond it requests are preempted.
+USABLE_SHARE_OF_KV_CACHE = 0.95
+# The largest batch of the engines by default.
+MAXIMUM_SEQUENCES = 1024.0
+BISECTIONS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class TypicalRequest:
+    """The requests that a capacity is for. `context_tokens` is what a running one holds on average."""
+
+    computed_prompt_tokens: float
+    cached_prompt_tokens: float
+    generated_tokens: float
+    context_tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityAtObjectives:
+    """One replica at its objectives; see `LearnedCapacity`. `relative_error` is one standard deviation."""
+
+    requests_per_second: float
+    prefill_tokens_per_second: float
+    decode_tokens_per_second: float
+    tokens_in_flight: float
+    relative_error: float
+
+
+def solve(
+    fitted: FittedLaw, request: TypicalRequest, objectives: LatencyObjectives, kv_cache_tokens: float | None
+) -> CapacityAtObjectives:
+    """The largest load at which mean time per output token, mean time to first token and KV cache keep their limits.
+
+    With D sequences decoding, and each request generating O tokens, a step sees D / O prompts begin; so the step's time
+    T, and the requests per second D / (O T), are functions of D alone. The tails of the latencies are what the safe
+    utilisation is for.
+    """
+    limit = MAXIMUM_SEQUENCES
+    if kv_cache_tokens:
+        limit = min(limit, USABLE_SHARE_OF_KV_CACHE * kv_cache_tokens / request.context_tokens)
+    token, first = objectives.inter_token_latency_seconds, objectives.time_to_first_token_seconds
+
+    def is_within(decoding: float) -> bool:
+        seconds = fitted.seconds(_load(decoding, request))
+        return seconds <= token and _first_token_seconds(fitted, decoding, seconds, request) <= first
+
+    decoding = _largest(is_within, limit)
+    load = _load(decoding, request)
+    seconds = fitted.seconds(load)
+    rate = decoding / (request.generated_tokens * seconds)
+    terms = fitted.law.terms(load)
+    prompt_share = fitted.factors[2] * terms[2] / seconds
+    grows = 1.0 - fitted.factors[0] * terms[0] / seconds if decoding < limit else 1.0
+    return CapacityAtObjectives(
+        requests_per_second=rate,
+        prefill_tokens_per_second=rate * request.computed_prompt_tokens / prompt_share,
+        decode_tokens_per_second=rate * request.generated_tokens / (1.0 - prompt_share),
+        tokens_in_flight=decoding * request.context_tokens,
+        relative_error=fitted.relative_error(load) / max(0.1, grows),
+    )
+
+
+def _load(decoding: float, request: TypicalRequest) -> StepLoad:
+    return StepLoad(
+        decoding,
+        request.context_tokens,
+        decoding / request.generated_tokens,
+        request.computed_prompt_tokens,
+        request.cached_prompt_tokens,
+    )
+
+
+def _first_token_seconds(fitted: FittedLaw, decoding: float, seconds: float, request: TypicalRequest) -> float:
+    """Mean time to first token: the steps of the own prompt, and the prompts before it as in a queue with one server
+    (Pollaczek and Khinchine, sizes as spread as their mean): rho / (1 - rho) x service."""
+    prompt = fitted.factors[2] * fitted.law.prompt_seconds(
+        request.computed_prompt_tokens, request.cached_prompt_tokens, decoding
+    )
+    prompts_a_step = decoding / request.generated_tokens
+    busy = min(0.99, prompts_a_step * prompt / seconds)
+    other = seconds - prompts_a_step * prompt
+    service = max(1.0, request.computed_prompt_tokens / STEP_PROMPT_TOKENS) * other + prompt
+    return service * (1.0 + busy / (1.0 - busy))
+
+
+def _largest(is_within: Callable[[float], bool], limit: float) -> float:
+    """The largest number of sequences up to `limit` that is within; a small one where even that is not."""
+    if is_within(limit):
+        return limit
+    low, high = 0.0, limit
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_within(middle) else (low, middle)
+    return max(low, 1e-3)
