@@ -18,7 +18,8 @@ from autoscaler.external_metrics.app import refusal
 from autoscaler.external_metrics.caller import Caller
 from autoscaler.external_metrics.discovery import Groups
 from autoscaler.external_metrics.forwarding import MAXIMUM_AT_ONCE, Forwarder, ForwardingMetrics, NotForwarded
-from autoscaler.external_metrics.other_provider import NoAnswer, OtherProvider, OtherProviderSettings
+from autoscaler.external_metrics.other_provider import NoAnswer, OtherProvider
+from autoscaler.external_metrics.settings import ForwardSettings
 from autoscaler.external_metrics.wire import EXTERNAL_METRICS, JSON, ApiGroup, ApiResource
 
 logger = logging.getLogger(__name__)
@@ -35,13 +36,13 @@ class OtherMetrics:
 
     def __init__(
         self,
-        settings: OtherProviderSettings,
+        settings: ForwardSettings,
         own: Groups,
         clock: Clock,
         registry: CollectorRegistry,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """`own` are our groups. Raises ValueError where the URL is not an https address."""
+        """`own` are our groups; `registry` is for how the other provider does."""
         self._provider = OtherProvider(settings, clock)
         self._own = own
         self._merged = own

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from urllib3 import HTTPHeaderDict, HTTPSConnectionPool, Timeout
@@ -19,6 +18,7 @@ from urllib3.response import BaseHTTPResponse
 
 from autoscaler.clock import Clock
 from autoscaler.external_metrics.caller import Caller
+from autoscaler.external_metrics.settings import ForwardSettings
 
 CONNECT_SECONDS = 1.0
 PAUSE_SECONDS = 2.0
@@ -26,24 +26,6 @@ DEADLINE_SECONDS = 4.0
 MAXIMUM_ANSWER_BYTES = 4 * 1024 * 1024
 MAXIMUM_CONNECTIONS = 16
 _PIECE_BYTES = 64 * 1024
-SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
-
-
-@dataclass(frozen=True, slots=True)
-class FrontProxyFiles:
-    """A client certificate that the other provider trusts as a front proxy, and its key."""
-
-    certificate: Path
-    key: Path
-
-
-@dataclass(frozen=True, slots=True)
-class OtherProviderSettings:
-    """Where the other provider is. `authority` is the CA of its certificate; None: those of the system."""
-
-    url: str
-    authority: Path | None = None
-    identity: FrontProxyFiles | Path = SERVICE_ACCOUNT_TOKEN  # a Path is that of a bearer token
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +47,12 @@ class NoAnswer:
 class OtherProvider:
     """Asks the other provider; blocking, for threads of its own. Nothing is repeated."""
 
-    def __init__(self, settings: OtherProviderSettings, clock: Clock) -> None:
-        """Raises ValueError where the URL is not an https address."""
+    def __init__(self, settings: ForwardSettings, clock: Clock) -> None:
+        """Reads and opens nothing yet."""
         parts = urlsplit(settings.url)
-        if parts.scheme != "https" or not parts.hostname:
-            raise ValueError(f"{settings.url}: an https:// address is wanted")
         self.url = settings.url
         self._prefix = parts.path.rstrip("/")
-        self._host, self._port = parts.hostname, parts.port or 443
+        self._host, self._port = str(parts.hostname), parts.port or 443
         self._settings = settings
         self._clock = clock
         self._files: tuple[bytes, ...] = ()
@@ -116,9 +96,8 @@ class OtherProvider:
 
     def _headers(self, caller: Caller | None) -> HTTPHeaderDict:
         headers = HTTPHeaderDict({"Accept": "application/json", "User-Agent": "tokenscaler"})
-        identity = self._settings.identity
-        if isinstance(identity, Path):
-            headers["Authorization"] = f"Bearer {identity.read_text(encoding='ascii').strip()}"
+        if self._settings.front_proxy_directory is None:
+            headers["Authorization"] = f"Bearer {self._settings.token.read_text(encoding='ascii').strip()}"
         elif caller is not None:
             for name, value in remote_headers(caller):
                 headers.add(name, value)
@@ -126,10 +105,9 @@ class OtherProvider:
 
     def _connections(self) -> HTTPSConnectionPool:
         """The open connections; new ones where a file has been renewed on disk. Raises OSError."""
-        authority, identity = self._settings.authority, self._settings.identity
-        proxy = identity if isinstance(identity, FrontProxyFiles) else None
-        paths = [authority, *((proxy.certificate, proxy.key) if proxy else ())]
-        files = tuple(path.read_bytes() for path in paths if path is not None)
+        authority, folder = self._settings.authority, self._settings.front_proxy_directory
+        certificate, key = (folder / "tls.crt", folder / "tls.key") if folder else (None, None)
+        files = tuple(path.read_bytes() for path in (authority, certificate, key) if path is not None)
         if self._pool is None or files != self._files:
             self.close()
             self._files = files
@@ -139,8 +117,8 @@ class OtherProvider:
                 maxsize=MAXIMUM_CONNECTIONS,
                 cert_reqs="CERT_REQUIRED",
                 ca_certs=None if authority is None else str(authority),
-                cert_file=None if proxy is None else str(proxy.certificate),
-                key_file=None if proxy is None else str(proxy.key),
+                cert_file=None if certificate is None else str(certificate),
+                key_file=None if key is None else str(key),
             )
         return self._pool
 

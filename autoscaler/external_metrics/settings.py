@@ -3,10 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 _LABEL = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+
+
+SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+
+class ForwardSettings(BaseModel):
+    """Where the other provider of external metrics is, and how we come to it.
+
+    Either we ask as ourselves, by a bearer token, or as a front proxy for the caller, by a certificate that the other
+    provider trusts for that.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str = Field(description="An https address; a path may follow.")
+    authority: Path | None = Field(default=None, description="CA of its certificate. None: those of the system.")
+    token: Path = SERVICE_ACCOUNT_TOKEN
+    front_proxy_directory: Path | None = Field(default=None, description="Folder with tls.crt and tls.key.")
+
+    @field_validator("url")
+    @classmethod
+    def _is_https(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"{url}: an https:// address is wanted")
+        return url
 
 
 class MetricsApiSettings(BaseModel):
@@ -19,6 +46,7 @@ class MetricsApiSettings(BaseModel):
     service_namespace: str = Field(pattern=_LABEL)
     service_name: str = Field(default="tokenscaler-metrics", pattern=_LABEL)
     certificate_directory: Path | None = None
+    forward_to: ForwardSettings | None = Field(default=None, description="None: what we do not know is not found.")
 
     @property
     def names(self) -> tuple[str, ...]:

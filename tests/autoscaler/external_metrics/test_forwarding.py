@@ -15,13 +15,8 @@ from autoscaler.clock import SystemClock
 from autoscaler.external_metrics.breaker import FAILURES_UNTIL_OPEN
 from autoscaler.external_metrics.caller import Caller
 from autoscaler.external_metrics.forwarding import MAXIMUM_AT_ONCE, Forwarder, ForwardingMetrics, NotForwarded
-from autoscaler.external_metrics.other_provider import (
-    Answer,
-    FrontProxyFiles,
-    NoAnswer,
-    OtherProvider,
-    OtherProviderSettings,
-)
+from autoscaler.external_metrics.other_provider import Answer, NoAnswer, OtherProvider
+from autoscaler.external_metrics.settings import ForwardSettings
 from tests.fakes.certificates import CertificateAuthority
 from tests.servers.metrics_provider import ROOT, MetricsProvider
 from tests.servers.process import wait_until
@@ -40,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     authority = CertificateAuthority()
     (tmp_path / "ca.crt").write_text(authority.certificate_text)
     authority.issue("other", tmp_path / "server")
-    authority.issue("front-proxy-client", tmp_path / "proxy")
+    authority.issue("front-proxy-client", tmp_path / "tls")
     (tmp_path / "token").write_text("our-token\n")
     return tmp_path
 
@@ -61,9 +56,13 @@ def ask_at(folder: Path) -> Iterator[MakeProvider]:
     with ExitStack() as made:
 
         def make(url: str, *, as_front_proxy: bool = False) -> OtherProvider:
-            files = FrontProxyFiles(folder / "proxy.crt", folder / "proxy.key")
-            identity = files if as_front_proxy else folder / "token"
-            provider = OtherProvider(OtherProviderSettings(url, folder / "ca.crt", identity), SystemClock())
+            settings = ForwardSettings(
+                url=url,
+                authority=folder / "ca.crt",
+                token=folder / "token",
+                front_proxy_directory=folder if as_front_proxy else None,
+            )
+            provider = OtherProvider(settings, SystemClock())
             made.callback(provider.close)
             return provider
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from autoscaler.clock import ManualClock, SystemClock
 from autoscaler.external_metrics.app import ONLY_EXTERNAL_METRICS, create_app
 from autoscaler.external_metrics.other_metrics import OtherMetrics, listed_resources
-from autoscaler.external_metrics.other_provider import OtherProviderSettings
+from autoscaler.external_metrics.settings import ForwardSettings
 from autoscaler.external_metrics.wire import aggregated_media_type
 from tests.builders import NOW
 from tests.fakes.asgi_client import get
@@ -35,7 +35,7 @@ class Both:
     """Our app in front of another provider."""
 
     def __init__(self, folder: Path, other: MetricsProvider) -> None:
-        settings = OtherProviderSettings(other.url, folder / "ca.crt", folder / "token")
+        settings = ForwardSettings(url=other.url, authority=folder / "ca.crt", token=folder / "token")
         self.other = other
         self.registry = CollectorRegistry()
         self.metrics = OtherMetrics(settings, ONLY_EXTERNAL_METRICS, SystemClock(), self.registry)
