@@ -109,6 +109,7 @@ class KubernetesWorkloadObserver:
             competing_writers=(*self._other_autoscalers(scaler), *competitors),
             is_paused=seen.scale.is_paused,
             is_rolling_out=seen.scale.is_rolling_out,
+            template=seen.target.template,
             cache_age_seconds=ages,
             is_count_ours=is_ours(
                 seen.target, seen.scale.spec_replicas, self._field_manager, self._written_count(seen.place)

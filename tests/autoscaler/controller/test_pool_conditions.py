@@ -25,7 +25,7 @@ ABLE, ACTIVE, LIMITED = ConditionType.ABLE_TO_SCALE, ConditionType.SCALING_ACTIV
 
 AT_REST = a_decision_report()
 SWITCHED_OFF = a_decision_report(replicas=0, metrics=an_observation(ready=0))
-SILENT = a_scaler(signals={})
+SILENT = a_scaler(engine="custom", signals={})
 UP_LIMITED = a_scaler(behavior={"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}})
 RECOVERING = a_decision_report(waiting=20.0, history=a_history(blind_since_seconds=NOW - 60.0))
 FALLEN_BACK = a_decision_report(
