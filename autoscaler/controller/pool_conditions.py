@@ -19,6 +19,7 @@ LIMITING_REASONS = frozenset(
         Reason.SCALE_UP_LIMIT,
         Reason.SCALE_DOWN_LIMIT,
         Reason.TOO_MANY_REPLICAS,
+        Reason.ACCELERATOR_CEILING,
         Reason.TOO_FEW_REPLICAS,
         Reason.SCALE_UP_ONLY,
     }

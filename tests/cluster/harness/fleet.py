@@ -49,6 +49,7 @@ class Fleet:
         stops_in: str = "0s",
         strategy: Document | None = None,
         group_size: int = 2,
+        accelerators: int = 1,
     ):
         self.control_plane = control_plane
         self.exporters = exporters
@@ -58,7 +59,13 @@ class Fleet:
         self._first_replicas = replicas
         self._make_target: Callable[[int], Document] = {
             "Deployment": lambda count: deployment(
-                self.namespace, name, count, loads_in=loads_in, stops_in=stops_in, strategy=strategy
+                self.namespace,
+                name,
+                count,
+                loads_in=loads_in,
+                stops_in=stops_in,
+                strategy=strategy,
+                accelerators=accelerators,
             ),
             "StatefulSet": lambda count: stateful_set(self.namespace, name, count, loads_in=loads_in),
             "LeaderWorkerSet": lambda count: leader_worker_set(self.namespace, name, count, group_size),

@@ -31,6 +31,7 @@ def deployment(
     loads_in: str = "0s",
     stops_in: str = "0s",
     strategy: Document | None = None,
+    accelerators: int = 1,
 ) -> Document:
     """A Deployment; kwok plays its pods."""
     document = {
@@ -40,7 +41,7 @@ def deployment(
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},
-            "template": pod_template(name, loads_in=loads_in, stops_in=stops_in),
+            "template": pod_template(name, loads_in=loads_in, stops_in=stops_in, accelerators=accelerators),
         },
     }
     if strategy is not None:

@@ -1,0 +1,65 @@
+"""NodePools of the test's Karpenter, whose nodes are played by kwok and boot in a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.harness.control_plane import ControlPlane
+
+Document = dict[str, Any]
+
+INSTANCE_TYPES = Path(__file__).parent / "karpenter" / "instance-types.json"
+PATH = "/apis/karpenter.sh/v1/nodepools"
+NODE_CLASS: Document = {
+    "apiVersion": "karpenter.kwok.sh/v1alpha1",
+    "kind": "KWOKNodeClass",
+    "metadata": {"name": "default"},
+    "spec": {"nodeRegistrationDelay": "1s"},
+}
+
+
+def node_pool(name: str, capacity_type: str, *, limits: Document, weight: int) -> Document:
+    """A NodePool of nodes with 8 accelerators; an empty node goes after some seconds."""
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {
+            "weight": weight,
+            "limits": limits,
+            "disruption": {
+                "consolidationPolicy": "WhenEmpty",
+                "consolidateAfter": "3s",
+                "budgets": [{"nodes": "100%"}],
+            },
+            "template": {
+                "spec": {
+                    "expireAfter": "Never",
+                    "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+                    "requirements": [
+                        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity_type]},
+                        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["gpu-8x"]},
+                    ],
+                }
+            },
+        },
+    }
+
+
+def limits_of(control_plane: ControlPlane, name: str) -> Document:
+    """The limits of a NodePool now."""
+    return dict(control_plane.api.get(f"{PATH}/{name}")["spec"].get("limits") or {})
+
+
+def nodes_of(control_plane: ControlPlane, name: str) -> list[str]:
+    """The nodes of a NodePool now, those that are being deleted too."""
+    nodes = control_plane.api.items("/api/v1/nodes")
+    labelled = [node for node in nodes if node["metadata"].get("labels", {}).get("karpenter.sh/nodepool") == name]
+    return [node["metadata"]["name"] for node in labelled]
+
+
+def refusals(control_plane: ControlPlane, namespace: str) -> list[str]:
+    """What Karpenter has said about pods that no NodePool may make a node for."""
+    events = control_plane.api.items(f"/api/v1/namespaces/{namespace}/events")
+    return [event["message"] for event in events if "exceed limits" in (event.get("message") or "")]
