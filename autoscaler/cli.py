@@ -114,12 +114,30 @@ def run(
         Path | None,
         typer.Option(help="Folder with tls.crt and tls.key; else a certificate of its own, kept in a Secret."),
     ] = None,
+    forward_to: Annotated[
+        str | None, typer.Option(help="https address of the provider to ask for metrics that we do not have.")
+    ] = None,
+    forward_to_ca: Annotated[Path | None, typer.Option(help="File with the CA of its certificate.")] = None,
+    forward_to_token: Annotated[
+        Path | None, typer.Option(help="File with the bearer token for it; default: the pod's own.")
+    ] = None,
+    forward_to_front_proxy: Annotated[
+        Path | None,
+        typer.Option(help="Folder with tls.crt and tls.key that it trusts as a front proxy: no token then."),
+    ] = None,
+    keda_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Answer KEDA's external scaler calls (gRPC) there.")
+    ] = None,
+    keda_certificate: Annotated[
+        Path | None, typer.Option(help="Folder with tls.crt, tls.key, and ca.crt that signs KEDA's certificate.")
+    ] = None,
 ) -> None:
     """Run the controller.
 
     Example: tokenscaler run --prometheus-url http://prometheus.monitoring:9090 --dry-run
     """
-    from autoscaler.external_metrics.settings import MetricsApiSettings
+    from autoscaler.external_metrics.settings import SERVICE_ACCOUNT_TOKEN, ForwardSettings, MetricsApiSettings
+    from autoscaler.keda_external_scaler.settings import ExternalScalerSettings
     from autoscaler.process_log import configure_process_log
     from autoscaler.settings import ControllerSettings, LeaseSettings, one_line, read_prometheus_settings
     from autoscaler.wiring import StartFailed, run_controller
@@ -127,6 +145,10 @@ def run(
     if log_level not in {"debug", "info", "warning", "error"}:
         refuse(f"--log-level {log_level}: debug, info, warning or error is wanted")
     configure_process_log(log_level)
+    if forward_to is not None and metrics_api_port is None:
+        refuse("--forward-to goes with --metrics-api-port: it is what our metrics API does with what it does not know")
+    if (keda_port is None) != (keda_certificate is None):
+        refuse("--keda-port and --keda-certificate go together: nobody is answered in the clear")
     try:
         prometheus, queries = read_prometheus_settings(prometheus_url, prometheus_config)
         settings = ControllerSettings(
@@ -151,7 +173,18 @@ def run(
                 service_namespace=lease_namespace,
                 service_name=metrics_api_service,
                 certificate_directory=metrics_api_certificate,
+                forward_to=None
+                if forward_to is None
+                else ForwardSettings(
+                    url=forward_to,
+                    authority=forward_to_ca,
+                    token=forward_to_token or SERVICE_ACCOUNT_TOKEN,
+                    front_proxy_directory=forward_to_front_proxy,
+                ),
             ),
+            external_scaler=None
+            if keda_port is None or keda_certificate is None
+            else ExternalScalerSettings(host=http_host, port=keda_port, certificate_directory=keda_certificate),
         )
     except (ValueError, OSError) as error:
         refuse(one_line(error))
@@ -328,7 +361,7 @@ def doctor_external_metrics_groups(
     context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
     service: Annotated[
         str, typer.Option(help="NAMESPACE/NAME of our own Service.")
-    ] = "tokenscaler-system/tokenscaler-external-metrics",
+    ] = "tokenscaler-system/tokenscaler-metrics",
     output: Annotated[Output, typer.Option(help="text or json.")] = Output.TEXT,
 ) -> None:
     """Say who serves the metrics API groups of this cluster; exit 1 when another provider or a dead one is in the way.

@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from autoscaler.external_metrics.settings import MetricsApiSettings
+from autoscaler.keda_external_scaler.settings import ExternalScalerSettings
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
 from policies.history import LONGEST_GAP_SECONDS
 
@@ -61,11 +62,14 @@ class ControllerSettings(BaseModel):
     decision_log: Path | None = None
     writes_decisions_to_stdout: bool = False
     metrics_api: MetricsApiSettings | None = Field(default=None, description="None: no metrics API is served.")
+    external_scaler: ExternalScalerSettings | None = Field(default=None, description="None: KEDA cannot ask us.")
 
     @model_validator(mode="after")
     def _check_dry_run(self) -> Self:
         if self.is_dry_run and self.metrics_api is not None:
             raise ValueError("--dry-run serves no metrics API: an HPA would write what it reads there")
+        if self.is_dry_run and self.external_scaler is not None:
+            raise ValueError("--dry-run answers no KEDA: its HPA would write what it reads there")
         return self
 
 

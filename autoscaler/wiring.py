@@ -9,7 +9,7 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 
@@ -62,6 +62,9 @@ from autoscaler.settings import ControllerSettings
 from autoscaler.telemetry import Telemetry
 from policies.parameters import Mode
 
+if TYPE_CHECKING:
+    from autoscaler.keda_external_scaler.server import ExternalScalerServer
+
 logger = logging.getLogger(__name__)
 
 WRITERS = 8
@@ -81,16 +84,23 @@ def run_controller(settings: ControllerSettings) -> int | StartFailed:
     except (CredentialsError, OSError, ValueError) as error:
         return StartFailed(str(error))
     metrics = NewestMetrics(StatusMetrics(_required(parts.cluster)) if parts.directory is None else None)
+    telemetry = Telemetry()
     try:
-        metrics_api = _metrics_api(settings, parts, metrics)
+        metrics_api = _metrics_api(settings, parts, metrics, telemetry)
     except OSError as error:
         assert settings.metrics_api is not None
         return StartFailed(f"cannot listen on {settings.http_host}:{settings.metrics_api.port}: {error.strerror}")
-    loop, app = _assemble(settings, parts, metrics, metrics_api)
+    external_scaler = _external_scaler(settings, parts, metrics)
+    loop, app = _assemble(settings, parts, telemetry, metrics, metrics_api)
     try:
         server = HttpServer(app, settings.http_host, settings.http_port)
     except OSError as error:
         return StartFailed(f"cannot listen on {settings.http_host}:{settings.http_port}: {error.strerror}")
+    try:
+        if external_scaler:
+            external_scaler.start()
+    except OSError as error:
+        return StartFailed(f"KEDA's external scaler: {error}")
     stop = _stop_on_signals()
     server.start()
     if metrics_api:
@@ -101,6 +111,8 @@ def run_controller(settings: ControllerSettings) -> int | StartFailed:
     stop.wait()
     logger.info("stopping")
     loop.stop()
+    if external_scaler:
+        external_scaler.stop()
     if metrics_api:
         metrics_api.stop()
     parts.stop()
@@ -171,18 +183,39 @@ def _make_parts(settings: ControllerSettings, clock: Clock) -> _Parts:
     )
 
 
-def _metrics_api(settings: ControllerSettings, parts: _Parts, metrics: NewestMetrics) -> MetricsApi | None:
+def _metrics_api(
+    settings: ControllerSettings, parts: _Parts, metrics: NewestMetrics, telemetry: Telemetry
+) -> MetricsApi | None:
     """Raises OSError where its address is taken."""
     if settings.metrics_api is None:
         return None
     bound = bind(settings.metrics_api.host, settings.metrics_api.port)
-    return MetricsApi(settings.metrics_api, bound, parts.connection, metrics, parts.is_leader, parts.clock)
+    return MetricsApi(
+        settings.metrics_api, bound, parts.connection, metrics, parts.is_leader, parts.clock, telemetry.registry
+    )
+
+
+def _external_scaler(
+    settings: ControllerSettings, parts: _Parts, metrics: NewestMetrics
+) -> ExternalScalerServer | None:
+    given = settings.external_scaler
+    if given is None:
+        return None
+    # gRPC takes 15 MB, which nobody pays who does not use it.
+    from autoscaler.keda_external_scaler.server import CertificateFiles, ExternalScalerServer
+    from autoscaler.keda_external_scaler.service import look_up_in
+
+    look_up = look_up_in(metrics, parts.clock)
+    return ExternalScalerServer(look_up, given.host, given.port, CertificateFiles(given.certificate_directory))
 
 
 def _assemble(
-    settings: ControllerSettings, parts: _Parts, metrics: NewestMetrics, metrics_api: MetricsApi | None
+    settings: ControllerSettings,
+    parts: _Parts,
+    telemetry: Telemetry,
+    metrics: NewestMetrics,
+    metrics_api: MetricsApi | None,
 ) -> tuple[ControlLoop, FastAPI]:
-    telemetry = Telemetry()
     _observe_the_process(telemetry, parts)
     metric_values = MetricValueCollector(parts.clock)
     telemetry.registry.register(metric_values)

@@ -1,4 +1,4 @@
-"""The metrics API as one part that is started and stopped: server, guard, certificate and trust together."""
+"""The metrics API as one part that is started and stopped: server, guard, certificate, trust and other provider."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from prometheus_client import CollectorRegistry
+
 from autoscaler.clock import Clock
 from autoscaler.external_metrics.app import add_health, create_app
 from autoscaler.external_metrics.certificate_source import CertificateFiles, OwnCertificate
+from autoscaler.external_metrics.custom_metrics import CUSTOM_METRICS, add_custom_metrics
+from autoscaler.external_metrics.discovery import Groups
 from autoscaler.external_metrics.guard import MAXIMUM_REVIEWS_AT_ONCE, Guard
+from autoscaler.external_metrics.other_metrics import OtherMetrics
 from autoscaler.external_metrics.reviews import Reviews
 from autoscaler.external_metrics.server import SecureServer
 from autoscaler.external_metrics.serving_certificate import new_material
@@ -17,9 +22,11 @@ from autoscaler.external_metrics.settings import MetricsApiSettings
 from autoscaler.external_metrics.tls import RenewedContext
 from autoscaler.external_metrics.trust_keeper import TrustKeeper
 from autoscaler.external_metrics.values import MetricSource
+from autoscaler.external_metrics.wire import EXTERNAL_METRICS
 from autoscaler.kubernetes_gateway.connection import ApiConnection
 
-API_SERVICES = ("v1beta1.external.metrics.k8s.io",)
+OWN_GROUPS: Groups = (EXTERNAL_METRICS, CUSTOM_METRICS)
+API_SERVICES = tuple(f"{version}.{group.name}" for group in OWN_GROUPS for version in group.versions)
 
 
 class MetricsApi:
@@ -33,12 +40,16 @@ class MetricsApi:
         source: MetricSource,
         may_write: Callable[[], bool],
         clock: Clock,
+        registry: CollectorRegistry,
     ) -> None:
         """Takes a bound and listening socket. `may_write`: whether this process makes and renews the certificate."""
         # Until the certificate is known: good for a handshake, and verified by nobody.
         context = RenewedContext(new_material(settings.names, clock.now_seconds()).pair)
         self._executor = ThreadPoolExecutor(MAXIMUM_REVIEWS_AT_ONCE, thread_name_prefix="reviews")
-        app = create_app(source, clock)
+        other = OtherMetrics(settings.forward_to, OWN_GROUPS, clock, registry) if settings.forward_to else None
+        self._other = other
+        app = create_app(source, clock, other.groups if other else lambda: OWN_GROUPS, other.forward if other else None)
+        add_custom_metrics(app, source, clock)
         add_health(app)
         reviews = Reviews(connection, clock)
         guard = Guard(app, lambda: self._keeper.trust, reviews, self._executor, clock)
@@ -62,9 +73,13 @@ class MetricsApi:
         """Begins to serve, and to look after certificate and trust."""
         self._server.start()
         self._keeper.start()
+        if self._other:
+            self._other.start()
 
     def stop(self) -> None:
         """Lets running answers finish, then ends. Also right where it was never started."""
         self._keeper.stop()
         self._server.stop()
         self._executor.shutdown(wait=False, cancel_futures=True)
+        if self._other:
+            self._other.stop()
