@@ -9,6 +9,7 @@ from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.pool_report import Crashed, Decided, Reporter
 from autoscaler.controller.reconcile import Reconciler
+from autoscaler.foresight.foresight import Foresight
 from autoscaler.replay.simulated_fleet import SimulatedFleet
 from autoscaler.replay.virtual_clock import Recurring
 from policies.parameters import Mode
@@ -31,7 +32,7 @@ class PoolPolicy(Protocol):
 class ReconciledPolicy:
     """InferenceScalers, applied by the reconciler of the live controller: whatever their mode says, counts are written.
 
-    `reporters` get the reports of every tick, as in the live controller.
+    `reporters` get the reports of every tick, as in the live controller; without a `foresight` nothing is forecast.
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class ReconciledPolicy:
         scalers: Sequence[InferenceScaler],
         tick_seconds: float = 15.0,
         reporters: Sequence[Reporter] = (),
+        foresight: Foresight | None = None,
     ) -> None:
         self._scalers = tuple(scalers)
         self._tick_seconds = tick_seconds
         self._reporters = tuple(reporters)
+        self._foresight = foresight
 
     @property
     def name(self) -> str:
@@ -52,7 +55,7 @@ class ReconciledPolicy:
     def controllers(self, fleet: SimulatedFleet) -> Sequence[Recurring]:
         """One loop over all scalers."""
         actuators = dict.fromkeys(Mode, fleet)
-        reconciler = Reconciler(fleet, fleet, actuators, HistoryStore(), self._reporters)
+        reconciler = Reconciler(fleet, fleet, actuators, HistoryStore(), self._reporters, foresight=self._foresight)
         return (_ReconcilerTick(reconciler, fleet, self._scalers, self._tick_seconds),)
 
 

@@ -48,16 +48,21 @@ class TraceLoad:
         return TRACE_BEGINS_AT_SECONDS + self.end_seconds
 
     @property
+    def trace_start_seconds(self) -> float:
+        """Where the whole trace begins."""
+        return _extent(self.trace)[0]
+
+    @property
     def hours(self) -> float:
         """How long it is."""
         return (self.end_seconds - self.start_seconds) / 3600.0
 
     def draw(self, seed: int) -> RequestTrace:
         """The single requests by one seed; of a trace of requests that is not scaled they are its own."""
-        generator = np.random.default_rng([seed, 0])
         if isinstance(self.trace, BinnedTrace):
+            generator = np.random.default_rng([seed, 0])
             return draw_requests(self.trace, generator, self.scale, self.start_seconds, self.end_seconds)
-        return scale_requests(self.trace, generator, self.scale).part(self.start_seconds, self.end_seconds)
+        return scaled_trace(self.trace, self.scale, seed).part(self.start_seconds, self.end_seconds)
 
     def requests(self, drawn: RequestTrace) -> Iterator[Request]:
         """The drawn requests on simulated time, for one run."""
@@ -75,6 +80,11 @@ class TraceLoad:
             np.bincount(places, drawn.input_tokens, bins) / at_least_one,
             np.bincount(places, drawn.output_tokens, bins) / at_least_one,
         )
+
+
+def scaled_trace(trace: RequestTrace, scale: float, seed: int) -> RequestTrace:
+    """All of a trace's requests for so many times as many users, by one seed."""
+    return scale_requests(trace, np.random.default_rng([seed, 0]), scale)
 
 
 def trace_load(
