@@ -9,7 +9,7 @@ from types import MappingProxyType
 from policies.constraints.accelerators import limit_to_accelerators
 from policies.constraints.activation import idle_since, leave_alone, limit_last_replica, wake_up
 from policies.constraints.constraint import Constraint
-from policies.constraints.missing_data import limit_by_missing_data
+from policies.constraints.missing_data import is_refusal, limit_by_missing_data
 from policies.constraints.mode import limit_by_mode
 from policies.constraints.rate_limit import limit_by_rate
 from policies.constraints.replica_bounds import bounds_at, limit_to_bounds
@@ -194,7 +194,7 @@ def _next_history(situation: Situation, steps: list[DecisionStep], desired_repli
     now_seconds, sight, history = situation.now_seconds, situation.sight, situation.history
     kept_seconds = longest_window_seconds(situation.decision_input)
     for step in steps:
-        if step.name == RECOMMENDED_AFTER:
+        if step.name == RECOMMENDED_AFTER and not is_refusal(situation, step.reason):
             history = with_recommendation(history, now_seconds, step.after, kept_seconds)
     return replace(
         history,

@@ -64,7 +64,9 @@ def assess_sight(
             most_missing_replicas=most_missing,
         )
     good_readings = min(history.consecutive_good_readings + 1, GOOD_READINGS_TO_RECOVER)
-    is_recovering = history.blind_since_seconds is not None and good_readings < GOOD_READINGS_TO_RECOVER
+    # Without a vote on the pool's own replicas nothing restarts that a single good answer might deceive: as in HPA.
+    enough = GOOD_READINGS_TO_RECOVER if history.is_in_fallback or reads_replicas(recommendations) else 1
+    is_recovering = history.blind_since_seconds is not None and good_readings < enough
     if is_recovering:
         reason, message = Reason.RECOVERING, f"{good_readings} of {GOOD_READINGS_TO_RECOVER} good readings in a row"
     elif low_since is not None:
@@ -81,6 +83,11 @@ def assess_sight(
         low_coverage_since_seconds=low_since,
         most_missing_replicas=most_missing,
     )
+
+
+def reads_replicas(recommendations: tuple[ScalingRecommendation, ...]) -> bool:
+    """Whether any vote rests on what the pool's own replicas show."""
+    return any(recommendation.reads_replicas for recommendation in recommendations)
 
 
 def _blindness(
@@ -112,8 +119,7 @@ def _low_coverage(
     metrics = decision_input.metrics
     if isinstance(metrics, ObservationUnavailable):
         return history.low_coverage_since_seconds, history.most_missing_replicas, ""
-    reads_replicas = any(recommendation.reads_replicas for recommendation in recommendations)
-    if not reads_replicas or metrics.coverage >= FULL_COVERAGE:
+    if not reads_replicas(recommendations) or metrics.coverage >= FULL_COVERAGE:
         return None, 0, ""
     missing = metrics.ready_replicas - metrics.fresh_replicas
     since = history.low_coverage_since_seconds

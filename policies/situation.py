@@ -10,7 +10,7 @@ from policies.decision_input import DecisionInput
 from policies.history import ScalingHistory
 from policies.parameters import ScalingParameters
 from policies.recommendation import ScalingRecommendation
-from policies.sight import Sight
+from policies.sight import Sight, reads_replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,11 @@ class Situation:
     def parameters(self) -> ScalingParameters:
         """The policy."""
         return self.decision_input.parameters
+
+    @property
+    def reads_replicas(self) -> bool:
+        """Whether any vote rests on what the pool's own replicas show; else the policy is one in an HPA's terms."""
+        return reads_replicas(self.recommendations)
 
 
 def largest(recommendations: Iterable[ScalingRecommendation]) -> ScalingRecommendation | None:

@@ -73,6 +73,17 @@ def limit_by_missing_data(situation: Situation, replicas: int) -> Limited:
     return _shrink_with_care(situation, replicas)
 
 
+def is_refusal(situation: Situation, reason: Reason) -> bool:
+    """Whether this limit held the count for want of a metric, in a policy in an HPA's terms alone.
+
+    Like HPA's refusal it is then no recommendation to look back on. Where votes rest on replicas it is one: after an
+    outage a full window must be seen again before anything shrinks.
+    """
+    if situation.reads_replicas:
+        return False
+    return reason is Reason.SIGNAL_UNKNOWN or (situation.sight.is_blind and reason is situation.sight.reason)
+
+
 def _hold(situation: Situation, replicas: int) -> Limited:
     sight = situation.sight
     held, reason, held_by = held_replicas(situation.history, situation.current_replicas), sight.reason, "held"

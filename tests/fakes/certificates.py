@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -22,17 +23,18 @@ class CertificateAuthority:
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("test authority")
-        self._certificate = self._sign(self._name, self._key.public_key(), is_authority=True, address=None)
+        self._certificate = self._sign(self._name, self._key.public_key(), is_authority=True, names=())
 
     @property
     def certificate_text(self) -> str:
         """The authority's own certificate, PEM."""
         return self._certificate.public_bytes(serialization.Encoding.PEM).decode()
 
-    def issue(self, common_name: str, path: Path) -> tuple[Path, Path]:
-        """Files with a certificate (for the address 127.0.0.1 too) and its key."""
+    def issue(self, common_name: str, path: Path, dns_names: Sequence[str] = ()) -> tuple[Path, Path]:
+        """Files with a certificate (for the address 127.0.0.1 and the names) and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._sign(_name(common_name), key.public_key(), is_authority=False, address="127.0.0.1")
+        names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), *(x509.DNSName(name) for name in dns_names)]
+        certificate = self._sign(_name(common_name), key.public_key(), is_authority=False, names=names)
         certificate_file, key_file = path.with_suffix(".crt"), path.with_suffix(".key")
         certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         key_file.write_bytes(
@@ -45,7 +47,12 @@ class CertificateAuthority:
         return certificate_file, key_file
 
     def _sign(
-        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, is_authority: bool, address: str | None
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePublicKey,
+        *,
+        is_authority: bool,
+        names: Sequence[x509.GeneralName],
     ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.UTC)
         builder = (
@@ -60,9 +67,8 @@ class CertificateAuthority:
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
-        if address is not None:
-            names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-            builder = builder.add_extension(names, critical=False)
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         if is_authority:
             usage = x509.KeyUsage(
                 digital_signature=True,

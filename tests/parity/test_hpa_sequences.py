@@ -14,6 +14,7 @@ from policies.history import new_history, with_rescale
 from policies.hpa.metric_proposal import milli_target, milli_value
 from policies.hpa.metrics import MeasuredMetric, PodCounts, TargetType
 from policies.hpa.reconcile import HPAMemory, HPASpec, reconcile
+from policies.observation import QueryUnknown
 from policies.parameters import ScalingParameters
 from tests.builders import NOW, a_decision_input, a_policy, an_observation
 
@@ -54,14 +55,14 @@ behaviors = st.fixed_dictionaries(
 
 @dataclass(frozen=True)
 class Play:
-    """A target, its metrics sync by sync, and at which syncs somebody else sets its count."""
+    """A target, its metrics sync by sync (None: missing), and at which syncs somebody else sets its count."""
 
     start: int
     minimum: int
     maximum: int
     behavior: ScalingBehavior
     targets: tuple[float, ...]
-    values: tuple[tuple[float, ...], ...]
+    values: tuple[tuple[float | None, ...], ...]
     set_by_others: dict[int, int] = field(default_factory=dict)
 
 
@@ -71,7 +72,11 @@ def plays(draw: st.DrawFn) -> Play:
     targets = draw(st.lists(st.sampled_from([0.1, 0.3, 1.0, 2.5, 7.0, 1000.0]), min_size=1, max_size=3))
     demand = st.one_of(st.floats(0.0, 60.0), st.integers(0, 400).map(lambda tenths: tenths / 10))
     per_sync = st.tuples(*(demand.map(lambda replicas, target=target: replicas * target) for target in targets))
-    values = draw(st.lists(per_sync, min_size=5, max_size=40))
+    values: list[tuple[float | None, ...]] = list(draw(st.lists(per_sync, min_size=5, max_size=40)))
+    # Fewer in a row than would be a hole in our history, on which we shrink nothing.
+    missing = st.tuples(st.integers(1, len(values) - 1), st.integers(0, len(targets) - 1))
+    for sync, metric in draw(st.lists(missing, max_size=6)):
+        values[sync] = tuple(None if index == metric else value for index, value in enumerate(values[sync]))
     return Play(
         start=draw(st.integers(1, 50)),
         minimum=minimum,
@@ -102,7 +107,11 @@ def play_ours(play: Play) -> list[int]:
         now = NOW + sync * SYNC_SECONDS
         current = play.set_by_others.get(sync, current)
         metrics = an_observation(
-            ready=current, queries={f"custom/m{index}": value for index, value in enumerate(values)}
+            ready=current,
+            queries={
+                f"custom/m{index}": QueryUnknown("no series") if value is None else value
+                for index, value in enumerate(values)
+            },
         )
         decision = decide(a_decision_input(policy, metrics, replicas=current, history=history, now_seconds=now))
         history = decision.next_history
@@ -119,7 +128,9 @@ def play_stock(play: Play) -> list[int]:
     for sync, values in enumerate(play.values):
         current = play.set_by_others.get(sync, current)
         metrics = tuple(
-            MeasuredMetric(TargetType.AVERAGE_VALUE, milli_target(target), (milli_value(value),))
+            MeasuredMetric(
+                TargetType.AVERAGE_VALUE, milli_target(target), () if value is None else (milli_value(value),)
+            )
             for target, value in zip(play.targets, values, strict=True)
         )
         spec = HPASpec(play.minimum, play.maximum, metrics, tolerance, play.behavior)
