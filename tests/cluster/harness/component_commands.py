@@ -103,6 +103,8 @@ def controller_manager(kubeconfig: Path, ports: Ports, certificates: Certificate
         f"--secure-port={ports.controller_manager}",
         "--horizontal-pod-autoscaler-sync-period=1s",
         "--horizontal-pod-autoscaler-downscale-stabilization=5s",
+        # A metric that is answered late holds up its own HPA only.
+        "--concurrent-horizontal-pod-autoscaler-syncs=50",
         # A stopped API server or a busy machine must not turn fake nodes NotReady: tests delete a Node to lose it.
         "--node-monitor-grace-period=600s",
         "--kube-api-qps=300",
