@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.exit_codes import FINE, WRONG_USAGE
-from autoscaler.replay.baselines.baseline import BASELINES, Occasion
+from autoscaler.replay.baselines.baseline import BASELINES, Occasion, make_baseline
 from autoscaler.replay.clairvoyant import Clairvoyant, find_clairvoyant
 from autoscaler.replay.comparison import PolicyOutcome, Stage, compare
 from autoscaler.replay.decision_file import DecisionFile
@@ -37,6 +37,7 @@ class ReplayRequest:
     trace_scale: float = 1.0
     fleet: str | None = None
     baselines: tuple[str, ...] = ()
+    tunes_baselines: bool = False
     seed: int = 1
     seeds: int = 1
     start_seconds: float | None = None
@@ -167,7 +168,7 @@ def _baselines(
     minimum = min(policy.minimum for policy in prepared.policies)
     maximum = max(policy.maximum for policy in prepared.policies)
     occasion = Occasion(stage, prepared.drawn, request.seed, clairvoyant, max(1, minimum), maximum)
-    made = (BASELINES[name](occasion) for name in request.baselines)
+    made = (make_baseline(name, occasion, request.tunes_baselines) for name in request.baselines)
     return [policy for policy in made if policy is not None]
 
 

@@ -28,16 +28,16 @@ def requests_per_second(
     held_tokens = inputs + outputs / 2.0
     most = min(float(profile.maximum_sequences), FULL_SHARE * profile.kv_capacity_tokens / held_tokens)
     low, high = min(1.0, most), most
-    if _step_seconds(profile, high, inputs, outputs) > objectives.inter_token_latency_seconds:
+    if step_seconds(profile, high, inputs, outputs) > objectives.inter_token_latency_seconds:
         for _ in range(40):
             middle = (low + high) / 2.0
-            if _step_seconds(profile, middle, inputs, outputs) <= objectives.inter_token_latency_seconds:
+            if step_seconds(profile, middle, inputs, outputs) <= objectives.inter_token_latency_seconds:
                 low = middle
             else:
                 high = middle
     else:
         low = high
-    return low / (outputs * _step_seconds(profile, low, inputs, outputs))
+    return low / (outputs * step_seconds(profile, low, inputs, outputs))
 
 
 def work(profile: ReplicaProfile, load: LoadBins, objectives: LatencyObjectives) -> FloatArray:
@@ -50,7 +50,8 @@ def work(profile: ReplicaProfile, load: LoadBins, objectives: LatencyObjectives)
     return load.requests_per_second / served
 
 
-def _step_seconds(profile: ReplicaProfile, sequences: float, inputs: float, outputs: float) -> float:
+def step_seconds(profile: ReplicaProfile, sequences: float, inputs: float, outputs: float) -> float:
+    """A step of so many sequences in a steady state: what it decodes, and its share of their prompts."""
     prefill_tokens = sequences * inputs / outputs
     computing = profile.seconds_per_prefill_token * prefill_tokens + profile.seconds_per_decode_token * sequences
     weights = profile.weight_read_seconds

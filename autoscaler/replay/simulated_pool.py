@@ -16,6 +16,7 @@ from autoscaler.replay.replica_profile import ReplicaProfile
 from autoscaler.replay.replica_set import ReplicaSet, SimulatedPod
 from autoscaler.replay.routers import ROUTERS, RouterName
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample, ScrapeSettings
+from autoscaler.replay.serving_counters import ServingSnapshot
 from autoscaler.replay.serving_replica import Request
 from policies.cold_start import KEPT_STARTS, ObservedStart
 from policies.observation import ReplicaCounts
@@ -119,6 +120,10 @@ class SimulatedPool:
         """The pods that exist and do not terminate."""
         ready = tuple(LivePod(pod.name, pod.name, True, pod.ready_at) for pod in self._replicas.ready)
         return ready + tuple(LivePod(pod.name, pod.name, False, None) for pod in self._replicas.starting)
+
+    def pages_now(self) -> tuple[ServingSnapshot, ...]:
+        """The metrics pages of the ready replicas as they are now: what somebody sees who asks them directly."""
+        return tuple(pod.serving.snapshot() for pod in self._replicas.ready)
 
     @property
     def is_rolling_out(self) -> bool:
