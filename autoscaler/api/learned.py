@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from autoscaler.api.learned_capacity import LearnedCapacityStatus
 from policies.cold_start import KEPT_STARTS, ColdStart, ObservedStart
 from policies.parameter_model import ParameterModel
 
@@ -36,6 +37,7 @@ class LearnedStatus(ParameterModel):
     """What is learned of the pool itself."""
 
     cold_start: LearnedColdStart | None = Field(default=None, description="Null until a start has been seen.")
+    capacity: LearnedCapacityStatus | None = Field(default=None, description="Null for a policy without objectives.")
 
 
 def learned_cold_start(cold_start: ColdStart, starts: Iterable[ObservedStart]) -> LearnedColdStart:

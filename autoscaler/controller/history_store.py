@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.api.learned_capacity import restore_capacity
 from autoscaler.api.status import restore_history
 from policies.capacity.memory import CapacityMemory
 from policies.history import ScalingHistory, new_history
@@ -32,10 +33,10 @@ class HistoryStore:
         """Keeps the pool's newest history."""
         self._histories[scaler.key] = (scaler.uid, history)
 
-    def recall_capacity(self, scaler: InferenceScaler, now_seconds: float) -> CapacityMemory | None:
+    def recall_capacity(self, scaler: InferenceScaler) -> CapacityMemory | None:
         """What is remembered of a replica's capacity: from memory, else from `.status`; None where nothing is."""
         uid, capacity = self._capacities.get(scaler.key, ("", None))
-        return capacity if uid == scaler.uid else None
+        return capacity if capacity is not None and uid == scaler.uid else restore_capacity(scaler.status)
 
     def remember_capacity(self, scaler: InferenceScaler, capacity: CapacityMemory) -> None:
         """Keeps what is newest of the pool's capacity."""

@@ -165,7 +165,7 @@ class Reconciler:
         evidence = CapacityEvidence(
             now_seconds, seen.metrics, workload.replicas, objectives, workload.template, workload.is_rolling_out
         )
-        memory = learn_capacity(self._histories.recall_capacity(scaler, now_seconds), evidence)
+        memory = learn_capacity(self._histories.recall_capacity(scaler), evidence)
         self._histories.remember_capacity(scaler, memory)
         return memory
 

@@ -24,7 +24,7 @@ from policies.recommenders.replica_signals import known_signal
 from policies.signals import PoolSignal, Signal
 
 # With fewer windows the known law would speak, and not the pool.
-LEAST_WINDOWS = 4.0
+LEAST_WINDOWS = 2.0
 LARGEST_ERROR = 0.5
 # Latencies are over two minutes, and a replica's first two minutes (cold caches, compilation) are left out of them.
 YOUNG_SECONDS = 120.0

@@ -9,8 +9,6 @@ from policies.capacity.fit import FittedLaw
 from policies.capacity.objectives import LatencyObjectives
 from policies.capacity.step_time import STEP_PROMPT_TOKENS, StepLoad
 
-# Beyond it requests are preempted.
-USABLE_SHARE_OF_KV_CACHE = 0.95
 # The largest batch of the engines by default.
 MAXIMUM_SEQUENCES = 1024.0
 BISECTIONS = 30
@@ -48,7 +46,7 @@ def solve(
     """
     limit = MAXIMUM_SEQUENCES
     if kv_cache_tokens:
-        limit = min(limit, USABLE_SHARE_OF_KV_CACHE * kv_cache_tokens / request.context_tokens)
+        limit = min(limit, kv_cache_tokens / request.context_tokens)
     token, first = objectives.inter_token_latency_seconds, objectives.time_to_first_token_seconds
 
     def is_within(decoding: float) -> bool:
