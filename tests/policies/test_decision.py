@@ -37,7 +37,7 @@ BUSY = an_observation(
 FIVE_ONE_STARTING = ReplicaCounts(5, 5, 4, starting=1)
 
 
-def test_the_worked_example() -> None:
+def test_a_decision_by_shares_that_the_policy_states() -> None:
     """4 ready replicas and 1 that starts, KV caches at 80 % of 60 000 tokens, 12 waiting, 27 000 tokens a replica."""
     decision = decide(a_decision_input(ALL_VOTES, BUSY, replicas=FIVE_ONE_STARTING))
     assert decision.desired_replicas == 8
@@ -59,6 +59,7 @@ def test_the_worked_example() -> None:
         ("rateLimit", 8, 8),
         ("lastReplica", 8, 8),
         ("bounds", 8, 8),
+        ("accelerators", 8, 8),
         ("mode", 8, 8),
     ]
 
