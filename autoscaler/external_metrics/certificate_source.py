@@ -74,8 +74,9 @@ class Kubernetes(Protocol):
 class OwnCertificate:
     """A certificate in a Secret, from which all replicas serve. Who leads makes it, renews it, and makes it known.
 
-    The authority is made known before anything is served by it: first the `caBundle` holds the old and the new one,
-    then the Secret changes. An APIService of somebody else's is never touched.
+    A new authority is made known before anything is served by it: first the `caBundle` gets it beside the old one, and
+    only at the next look, when every API server has had time to take that up, it goes into the Secret. An APIService of
+    somebody else's is never touched.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class OwnCertificate:
         self._clock = clock
         self._api_services = api_services
         self._secrets = f"/api/v1/namespaces/{settings.service_namespace}/secrets"
+        self._prepared: ServingMaterial | None = None
 
     def newest(self) -> ServingPair | str:
         """The pair in the Secret, made or renewed before where this process may write and it is due."""
@@ -99,28 +101,38 @@ class OwnCertificate:
         secret = self._connection.get(path)
         if isinstance(secret, ApiFailure) and not isinstance(secret, NotFound):
             return secret.message
-        material = None if isinstance(secret, NotFound) else material_of_secret(secret)
-        if not self._may_write():
-            return material.pair if material else f"Secret {path} holds no certificate yet: the leader makes it"
-        renewed = self._renewed(material)
-        problem = self._make_known(renewed)
-        if problem is not None:
-            return material.pair if material else problem
-        if renewed != material:
-            problem = self._write(path, None if isinstance(secret, ApiFailure) else secret, renewed)
-            if problem is not None:
-                return material.pair if material else problem
-        return renewed.pair
+        present = None if isinstance(secret, NotFound) else material_of_secret(secret)
+        if self._may_write():
+            served = self._brought_up_to_date(path, None if isinstance(secret, ApiFailure) else secret, present)
+            return served if isinstance(served, str) else served.pair
+        self._prepared = None
+        return present.pair if present else f"Secret {path} holds no certificate yet: the leader makes it"
+
+    def _brought_up_to_date(
+        self, path: str, secret: Document | None, present: ServingMaterial | None
+    ) -> ServingMaterial | str:
+        """What is to be served now: the present material until a due one has been made known and written."""
+        wanted = self._renewed(present)
+        is_known = self._make_known(wanted, present)
+        if isinstance(is_known, str):
+            return present or is_known
+        if not is_known:
+            self._prepared = wanted
+            return present or "the authority of a new certificate is being made known"
+        self._prepared = None
+        problem = self._write(path, secret, wanted) if wanted != present else None
+        return wanted if problem is None else present or problem
 
     def _renewed(self, material: ServingMaterial | None) -> ServingMaterial:
         names, now_seconds = self._settings.names, self._clock.now_seconds()
         what = Due.AUTHORITY if material is None else due(material, names, now_seconds)
         if material is None or what is Due.AUTHORITY:
-            return new_material(names, now_seconds)
+            return self._prepared or new_material(names, now_seconds)
         return material if what is Due.NOTHING else with_new_certificate(material, names, now_seconds)
 
-    def _make_known(self, material: ServingMaterial) -> str | None:
-        """A problem, or None where every APIService of ours (there may be none) knows the authority."""
+    def _make_known(self, wanted: ServingMaterial, present: ServingMaterial | None) -> bool | str:
+        """True where every APIService of ours (there may be none) knew the authority; False: it does from now on."""
+        is_known = True
         for name in self._api_services:
             path = f"{API_SERVICES}/{name}"
             document = self._connection.get(path)
@@ -128,23 +140,28 @@ class OwnCertificate:
                 continue
             if isinstance(document, ApiFailure):
                 return document.message
-            bundle = self._wanted_bundle(document.get("spec") or {}, material)
+            bundle = self._wanted_bundle(document.get("spec") or {}, wanted, present)
             if bundle is None:
                 continue
             answer = self._connection.patch(path, {"spec": {"caBundle": bundle}})
             if isinstance(answer, ApiFailure):
                 return answer.message
-        return None
+            is_known = False
+        return is_known
 
-    def _wanted_bundle(self, spec: dict[str, Any], material: ServingMaterial) -> str | None:
+    def _wanted_bundle(
+        self, spec: dict[str, Any], wanted: ServingMaterial, present: ServingMaterial | None
+    ) -> str | None:
         """The `caBundle` that should stand there; None where it does, or where it is not ours to write."""
         service = spec.get("service") or {}
         ours = (self._settings.service_namespace, self._settings.service_name)
         if (service.get("namespace"), service.get("name")) != ours or spec.get("insecureSkipTLSVerify"):
             return None
-        present = str(spec.get("caBundle") or "")
-        wanted = bundle_with(material.authority_pem, present, self._clock.now_seconds())
-        return None if wanted == present else wanted
+        stands, now_seconds = str(spec.get("caBundle") or ""), self._clock.now_seconds()
+        # What is served now stays known, however many new ones have been prepared and given up meanwhile.
+        bundle = stands if present is None else bundle_with(present.authority_pem, stands, now_seconds)
+        bundle = bundle_with(wanted.authority_pem, bundle, now_seconds)
+        return None if bundle == stands else bundle
 
     def _write(self, path: str, present: Document | None, material: ServingMaterial) -> str | None:
         document = secret_document(self._settings.service_namespace, self._settings.secret_name, material)

@@ -20,8 +20,8 @@ from autoscaler.kubernetes_gateway.api_failure import ApiFailure
 logger = logging.getLogger(__name__)
 
 CONFIG_MAP_PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIG_MAP}"
-# Certificates are rotated with hours of overlap; three small reads in ten seconds are nothing.
-LOOK_SECONDS = 10.0
+# Certificates are rotated with hours of overlap, and a few small reads in five seconds are nothing.
+LOOK_SECONDS = 5.0
 # While something is missing the API cannot be used at all.
 MISSING_LOOK_SECONDS = 1.0
 

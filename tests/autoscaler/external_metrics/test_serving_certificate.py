@@ -179,6 +179,13 @@ class Keeper:
     def newest(self) -> ServingPair | str:
         return self.source.newest()
 
+    def settled(self) -> ServingPair:
+        """The pair after as many looks as it takes to make a new authority known."""
+        for _ in range(2):
+            pair = self.source.newest()
+        assert isinstance(pair, ServingPair), pair
+        return pair
+
 
 @pytest.fixture
 def cluster() -> FakeCluster:
@@ -188,7 +195,10 @@ def cluster() -> FakeCluster:
 
 
 def test_the_leader_makes_the_authority_known_before_it_serves_by_it(cluster: FakeCluster) -> None:
-    pair = Keeper(cluster).newest()
+    leader = Keeper(cluster)
+    assert leader.newest() == "the authority of a new certificate is being made known"
+    assert cluster.writes == ["patch bundle"]
+    pair = leader.newest()
     assert cluster.writes == ["patch bundle", "create secret"]
     assert cluster.material is not None
     assert cluster.material.pair == pair
@@ -198,7 +208,7 @@ def test_the_leader_makes_the_authority_known_before_it_serves_by_it(cluster: Fa
 def test_a_follower_serves_what_the_leader_has_made_and_writes_nothing(cluster: FakeCluster) -> None:
     follower = Keeper(cluster, leads=False)
     assert "the leader makes it" in str(follower.newest())
-    pair = Keeper(cluster).newest()
+    pair = Keeper(cluster).settled()
     cluster.writes.clear()
     assert follower.newest() == pair
     assert cluster.writes == []
@@ -206,7 +216,7 @@ def test_a_follower_serves_what_the_leader_has_made_and_writes_nothing(cluster: 
 
 def test_what_is_right_is_not_written_again(cluster: FakeCluster) -> None:
     leader = Keeper(cluster)
-    pair = leader.newest()
+    pair = leader.settled()
     cluster.writes.clear()
     assert leader.newest() == pair
     assert Keeper(cluster).newest() == pair
@@ -215,7 +225,7 @@ def test_what_is_right_is_not_written_again(cluster: FakeCluster) -> None:
 
 def test_a_renewal_changes_the_secret_alone(cluster: FakeCluster) -> None:
     leader = Keeper(cluster)
-    first = leader.newest()
+    first = leader.settled()
     leader.clock.advance(61 * DAY)
     cluster.writes.clear()
     second = leader.newest()
@@ -227,20 +237,20 @@ def test_a_renewal_changes_the_secret_alone(cluster: FakeCluster) -> None:
 
 def test_a_lost_secret_is_made_anew_and_both_authorities_are_known(cluster: FakeCluster) -> None:
     leader = Keeper(cluster)
-    leader.newest()
+    leader.settled()
     before = cluster.bundle
     leader.clock.advance(1.0)
     del cluster.documents[SECRET_PATH]
-    leader.newest()
+    leader.settled()
     assert cluster.material is not None
     assert cluster.bundle == [certificate(cluster.material.authority_pem), *before]
 
 
 def test_a_bundle_that_somebody_has_emptied_is_written_again(cluster: FakeCluster) -> None:
     leader = Keeper(cluster)
-    leader.newest()
+    leader.settled()
     cluster.install_api_service()
-    leader.newest()
+    leader.settled()
     assert cluster.material is not None
     assert cluster.bundle == [certificate(cluster.material.authority_pem)]
 
@@ -273,17 +283,41 @@ def test_an_api_service_that_is_not_ours_to_write_is_left_alone(cluster: FakeClu
 )
 def test_what_cannot_be_done_is_said(cluster: FakeCluster, verb: str, failure: ApiFailure) -> None:
     cluster.refuses[verb] = failure
-    assert Keeper(cluster).newest() == failure.message
+    leader = Keeper(cluster)
+    leader.newest()
+    assert leader.newest() == failure.message
     assert SECRET_PATH not in cluster.documents
+
+
+def test_a_new_authority_is_not_served_before_it_has_been_known_for_a_look(cluster: FakeCluster) -> None:
+    leader = Keeper(cluster)
+    first = leader.settled()
+    leader.clock.advance(3300 * DAY)
+    cluster.writes.clear()
+    assert leader.newest() == first
+    assert (cluster.writes, len(cluster.bundle)) == (["patch bundle"], 2)
+    second = leader.newest()
+    assert second != first
+    assert cluster.writes == ["patch bundle", "update secret"]
+    assert len(cluster.bundle) == 2
+
+
+def test_what_is_served_stays_known_however_often_the_leader_changes_while_it_is_renewed(cluster: FakeCluster) -> None:
+    first = Keeper(cluster).settled()
+    served = cluster.material
+    assert served is not None
+    for days in range(3300, 3310):
+        assert Keeper(cluster, clock=ManualClock(NOW + days * DAY)).newest() == first
+        assert certificate(served.authority_pem) in cluster.bundle
 
 
 @pytest.mark.parametrize("verb", ["patch", "update"])
 def test_a_renewal_that_fails_leaves_the_old_one_served(cluster: FakeCluster, verb: str) -> None:
     leader = Keeper(cluster)
-    first = leader.newest()
+    first = leader.settled()
     leader.clock.advance(3300 * DAY)
     cluster.refuses[verb] = Conflict(verb, SECRET_PATH, "it has changed")
-    assert leader.newest() == first
+    assert [leader.newest(), leader.newest()] == [first, first]
     assert cluster.material is not None
     assert cluster.material.pair == first
 
