@@ -70,6 +70,10 @@ class Reason(StrEnum):
     STARTS_IN_TIME = "StartsInTime"
     STARTS_SLOWLY = "StartsSlowly"  # replicas take longer to start than the policy says
 
+    # Capacity.
+    CAPACITY_LEARNED = "CapacityLearned"
+    CAPACITY_NOT_LEARNED = "CapacityNotLearned"
+
     # Actuation.
     SUCCEEDED_RESCALE = "SucceededRescale"
     DRY_RUN = "DryRun"

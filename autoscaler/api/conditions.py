@@ -30,6 +30,7 @@ class ConditionType(StrEnum):
     SCALING_LIMITED = "ScalingLimited"
     REPLICAS_WORK = "ReplicasWork"
     COLD_STARTS_IN_TIME = "ColdStartsInTime"
+    CAPACITY_LEARNED = "CapacityLearned"
     FORECAST_REACHES = "ForecastReaches"
     # Of an AcceleratorPool.
     NODES_FOUND = "NodesFound"

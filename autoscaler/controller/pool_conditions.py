@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
+from autoscaler.controller.capacity_condition import judge_capacity
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
 from autoscaler.controller.supply_conditions import judge_supply
 from autoscaler.decision_record import ActuationOutcome
@@ -82,6 +83,8 @@ def _judge_decided(report: Decided, conditions: _Conditions) -> None:
     conditions.set(ConditionType.SCALING_LIMITED, *_limit(report.decision))
     for kind, judgement in judge_supply(report.decision_input):
         conditions.set_if_telling(kind, *judgement)
+    if report.capacity is not None:
+        conditions.set(ConditionType.CAPACITY_LEARNED, *judge_capacity(report.capacity))
 
 
 def _metrics(metrics: MetricsObservation | ObservationUnavailable) -> Judgement:
