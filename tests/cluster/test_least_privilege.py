@@ -71,6 +71,7 @@ def test_no_grant_is_a_wildcard() -> None:
 def test_exactly_the_shipped_grants_are_enough(control_plane: ControlPlane, start_fleet, start_controller) -> None:
     control_plane.install_crd("leaderworkerset")
     control_plane.install_crd("scaledobject")
+    control_plane.install_karpenter_crds()
     fleet = start_fleet(replicas=1)
     fleet.create_scaler(quick_policy())
     rules = [grant.rule for grant in _grants()]
@@ -93,6 +94,7 @@ def test_exactly_the_shipped_grants_are_enough(control_plane: ControlPlane, star
 def test_without_any_one_verb_it_fails_and_says_so(control_plane: ControlPlane, start_fleet, start_controller) -> None:
     control_plane.install_crd("leaderworkerset")
     control_plane.install_crd("scaledobject")
+    control_plane.install_karpenter_crds()
     silent: list[str] = []
     unused: list[str] = []
     for batch in _batches(_grants()):

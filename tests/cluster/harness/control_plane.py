@@ -77,9 +77,7 @@ class ControlPlane:
         wait_until(self._service_accounts_come, "the controller manager makes service accounts", 120)
 
     def _start_karpenter(self, instance_types: Path) -> None:
-        source = module_directory("karpenter", "sigs.k8s.io/karpenter")
-        for file in sorted([*source.glob("pkg/apis/crds/*.yaml"), *source.glob("kwok/apis/crds/*.yaml")]):
-            self.apply(file)
+        self.install_karpenter_crds()
         command, environment = component_commands.karpenter(self.kubeconfig, self.ports, instance_types)
         self._run("karpenter", command, environment)
 
@@ -223,6 +221,12 @@ class ControlPlane:
     def install_crd(self, name: str) -> None:
         """Installs one of the test's own definitions: "leaderworkerset" or "scaledobject"."""
         self.apply(CRDS_DIRECTORY / f"{name}.yaml")
+
+    def install_karpenter_crds(self) -> None:
+        """Installs the definitions of Karpenter and of its kwok provider, as its module has them."""
+        source = module_directory("karpenter", "sigs.k8s.io/karpenter")
+        for file in sorted([*source.glob("pkg/apis/crds/*.yaml"), *source.glob("kwok/apis/crds/*.yaml")]):
+            self.apply(file)
 
     def create_namespace(self, name: str) -> None:
         """Makes a namespace and waits for its default ServiceAccount, without which no pod is admitted."""
