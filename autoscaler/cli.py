@@ -284,9 +284,6 @@ def replay(
     trace_scale: Annotated[float, typer.Option(help="So many times the trace's users.")] = 1.0,
     fleet: Annotated[str | None, typer.Option(help="FLEET.yaml, or the name of a replica profile.")] = None,
     baseline: Annotated[list[str] | None, typer.Option(help="A policy to compare with (repeatable).")] = None,
-    tune_baselines: Annotated[
-        bool, typer.Option("--tune-baselines", help="Give each baseline the best of several parameters on this load.")
-    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Another seed is another drawing of arrivals and starts.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="So many seeds, from --seed on; means are shown.")] = 1,
     start: Annotated[float | None, typer.Option(help="Begin at this second of the trace.")] = None,
@@ -306,7 +303,6 @@ def replay(
         trace_scale=trace_scale,
         fleet=fleet,
         baselines=tuple(baseline or ()),
-        tunes_baselines=tune_baselines,
         seed=seed,
         seeds=seeds,
         start_seconds=start,
@@ -323,6 +319,9 @@ def hpa(
     file: Annotated[Path | None, typer.Option(help="Read it from this YAML file instead of the cluster.")] = None,
     kubeconfig: Annotated[Path | None, typer.Option(help="Else the usual kubeconfig.")] = None,
     context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    object_metric: Annotated[
+        bool, typer.Option("--object-metric", help="Read the count from custom.metrics.k8s.io instead of external.")
+    ] = False,
 ) -> None:
     """Print the HorizontalPodAutoscaler that follows an InferenceScaler, and adds no delay of its own.
 
@@ -330,7 +329,7 @@ def hpa(
     """
     from autoscaler.hpa_command import print_hpa
 
-    raise typer.Exit(print_hpa(target, file, kubeconfig, context))
+    raise typer.Exit(print_hpa(target, file, kubeconfig, context, object_metric))
 
 
 @app.command()

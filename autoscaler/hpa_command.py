@@ -10,7 +10,7 @@ import yaml
 
 from autoscaler.api.inference_scaler import KIND, InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
 from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
-from autoscaler.external_metrics.hpa_manifest import hpa_manifest
+from autoscaler.external_metrics.hpa_manifest import MetricSourceType, hpa_manifest
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure
 from autoscaler.kubernetes_gateway.connection import connect
 from autoscaler.kubernetes_gateway.credentials import CredentialsError
@@ -23,7 +23,9 @@ class _Missing:
     code: int
 
 
-def print_hpa(target: str, file: Path | None, kubeconfig: Path | None, context: str | None) -> int:
+def print_hpa(
+    target: str, file: Path | None, kubeconfig: Path | None, context: str | None, as_object_metric: bool = False
+) -> int:
     """Prints the manifest of one InferenceScaler, read from the cluster or from a file of manifests."""
     namespace, _, name = target.partition("/")
     if not namespace or not name or "/" in name:
@@ -33,7 +35,7 @@ def print_hpa(target: str, file: Path | None, kubeconfig: Path | None, context: 
         return _refuse(found.problem, found.code)
     if isinstance(found, InvalidInferenceScaler):
         return _refuse(f"InferenceScaler {target} is not valid: {'; '.join(found.problems)}", NOT_RIGHT)
-    manifest = hpa_manifest(found)
+    manifest = hpa_manifest(found, MetricSourceType.OBJECT if as_object_metric else MetricSourceType.EXTERNAL)
     if manifest is None:
         return _refuse(f"{name}: an HPA selects by labels, whose values have at most 63 characters", NOT_RIGHT)
     typer.echo(manifest, nl=False)

@@ -1,17 +1,20 @@
 """Which HorizontalPodAutoscaler writes exactly the count that we decide, and adds no delay of its own?
 
-An External metric with an AverageValue target of 1 asks for ceil(count / 1). What else an HPA does to a number is
-switched off: its tolerance (10 % by default, so that 21 would stay 20), its stabilization windows (300 s down by
-default) and its rate limits, of which the widest allowed are stated. All of these are in our own decision already.
+An External metric with an AverageValue target of 1 asks for ceil(count / 1), and so does an Object metric of the
+InferenceScaler. What else an HPA does to a number is switched off: its tolerance (10 % by default, so that 21 would
+stay 20), its stabilization windows (300 s down by default) and its rate limits, of which the widest allowed are stated. All
+of these are in our own decision already.
 """
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 
 import yaml
 
-from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.api.document import API_VERSION
+from autoscaler.api.inference_scaler import KIND, InferenceScaler
 from autoscaler.controller.published_metrics import DESIRED_REPLICAS
 from autoscaler.external_metrics.values import SCALER_LABEL
 
@@ -26,20 +29,28 @@ _HEADER = """\
 _ZERO = "# minReplicas 0 needs Kubernetes 1.37 or later, or the feature gate HPAScaleToZero.\n"
 
 
-def hpa_manifest(scaler: InferenceScaler) -> str | None:
+class MetricSourceType(StrEnum):
+    """Where the HPA reads the count: external.metrics.k8s.io or custom.metrics.k8s.io."""
+
+    EXTERNAL = "External"
+    OBJECT = "Object"
+
+
+def hpa_manifest(scaler: InferenceScaler, source_type: MetricSourceType = MetricSourceType.EXTERNAL) -> str | None:
     """The manifest as YAML, with what to know of it on top; None where the name is too long to be selected by."""
-    if not _LABEL_VALUE.fullmatch(scaler.name):
+    if source_type is MetricSourceType.EXTERNAL and not _LABEL_VALUE.fullmatch(scaler.name):
         return None
     header = _HEADER.format(namespace=scaler.namespace, name=scaler.name)
     if scaler.spec.min_replicas == 0:
         header += _ZERO
-    return header + yaml.safe_dump(hpa_document(scaler), sort_keys=False, width=120)
+    return header + yaml.safe_dump(hpa_document(scaler, source_type), sort_keys=False, width=120)
 
 
-def hpa_document(scaler: InferenceScaler) -> dict[str, object]:
+def hpa_document(
+    scaler: InferenceScaler, source_type: MetricSourceType = MetricSourceType.EXTERNAL
+) -> dict[str, object]:
     """The HorizontalPodAutoscaler; named like the InferenceScaler."""
     spec, target = scaler.spec, scaler.spec.scale_target_ref
-    metric = {"name": DESIRED_REPLICAS, "selector": {"matchLabels": {SCALER_LABEL: scaler.name}}}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -48,12 +59,7 @@ def hpa_document(scaler: InferenceScaler) -> dict[str, object]:
             "scaleTargetRef": {"apiVersion": target.api_version, "kind": target.kind, "name": target.name},
             "minReplicas": spec.min_replicas,
             "maxReplicas": spec.max_replicas,
-            "metrics": [
-                {
-                    "type": "External",
-                    "external": {"metric": metric, "target": {"type": "AverageValue", "averageValue": "1"}},
-                }
-            ],
+            "metrics": [_metric(scaler, source_type)],
             "behavior": {
                 "scaleUp": {
                     "stabilizationWindowSeconds": 0,
@@ -68,4 +74,16 @@ def hpa_document(scaler: InferenceScaler) -> dict[str, object]:
                 },
             },
         },
+    }
+
+
+def _metric(scaler: InferenceScaler, source_type: MetricSourceType) -> dict[str, object]:
+    target = {"type": "AverageValue", "averageValue": "1"}
+    if source_type is MetricSourceType.EXTERNAL:
+        metric: dict[str, object] = {"name": DESIRED_REPLICAS, "selector": {"matchLabels": {SCALER_LABEL: scaler.name}}}
+        return {"type": "External", "external": {"metric": metric, "target": target}}
+    described = {"apiVersion": API_VERSION, "kind": KIND, "name": scaler.name}
+    return {
+        "type": "Object",
+        "object": {"describedObject": described, "metric": {"name": DESIRED_REPLICAS}, "target": target},
     }

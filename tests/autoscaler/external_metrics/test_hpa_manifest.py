@@ -9,7 +9,7 @@ import yaml
 from typer.testing import CliRunner
 
 from autoscaler.cli import app
-from autoscaler.external_metrics.hpa_manifest import hpa_document, hpa_manifest
+from autoscaler.external_metrics.hpa_manifest import MetricSourceType, hpa_document, hpa_manifest
 from policies.hpa.metric_proposal import Tolerance, propose_average_value
 from tests.pool_builders import a_scaler, a_scaler_document
 
@@ -97,6 +97,33 @@ def test_it_is_printed_for_a_policy_in_a_file(tmp_path: Path) -> None:
     code, printed, said = tokenscaler("hpa", "inference/llama", "--file", path)
     assert (code, said) == (0, "")
     assert printed.endswith(EXPECTED)
+
+
+def test_an_object_metric_is_of_the_policy_itself_and_all_else_is_the_same(tmp_path: Path) -> None:
+    path = a_file(tmp_path, "llama", mode="ExternalMetric")
+    code, printed, said = tokenscaler("hpa", "inference/llama", "--file", path, "--object-metric")
+    assert (code, said) == (0, "")
+    document, usual = yaml.safe_load(printed), yaml.safe_load(EXPECTED)
+    assert document["spec"].pop("metrics") == [
+        {
+            "type": "Object",
+            "object": {
+                "describedObject": {
+                    "apiVersion": "tokenscaler.io/v1alpha1",
+                    "kind": "InferenceScaler",
+                    "name": "llama",
+                },
+                "metric": {"name": "tokenscaler-desired-replicas"},
+                "target": {"type": "AverageValue", "averageValue": "1"},
+            },
+        }
+    ]
+    usual["spec"].pop("metrics")
+    assert document == usual
+
+
+def test_an_object_is_named_however_long_its_name_is() -> None:
+    assert hpa_manifest(a_scaler("l" * 64, mode="ExternalMetric"), MetricSourceType.OBJECT) is not None
 
 
 def test_it_says_so_where_the_policy_serves_no_metric(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -19,13 +18,13 @@ from autoscaler.clock import ManualClock
 from autoscaler.external_metrics.values import MAXIMUM_AGE_SECONDS, NotKnownYet, PoolMetrics
 from autoscaler.keda_external_scaler import external_scaler_pb2 as wire
 from autoscaler.keda_external_scaler.server import CertificateFiles, ExternalScalerServer
-from autoscaler.keda_external_scaler.service import SERVICE, look_up_in
+from autoscaler.keda_external_scaler.service import look_up_in
 from tests.builders import NOW
 from tests.fakes.certificates import CertificateAuthority
+from tests.fakes.keda_client import KedaClient
 from tests.fakes.metric_pools import FakePools, a_pool
 
 PROTO = Path(wire.__file__).with_name("external_scaler.proto")
-WAIT_SECONDS = 30.0
 POOL = a_pool(
     metrics={"waiting-requests": "12500m", "running-requests": "0", "kv-cache-usage": None}, decided_seconds_ago=0.0
 )
@@ -52,48 +51,6 @@ def certificates(tmp_path: Path) -> Certificates:
     return Certificates(authority, tmp_path)
 
 
-class Scaler:
-    """KEDA's side: a channel and its four calls."""
-
-    def __init__(self, port: int, authority: str, client: tuple[bytes, bytes] | None) -> None:
-        key, certificate = client or (None, None)
-        credentials = grpc.ssl_channel_credentials(authority.encode(), key, certificate)
-        # A pool of its own: two channels of one test must not share a connection.
-        self.channel = grpc.secure_channel(f"127.0.0.1:{port}", credentials, [("grpc.use_local_subchannel_pool", 1)])
-
-    def call(self, method: str, request: Any, answer: Any) -> Any:
-        stub = self.channel.unary_unary(
-            f"/{SERVICE}/{method}",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=answer.FromString,
-        )
-        return stub(request, timeout=WAIT_SECONDS)
-
-    def is_active(self, **metadata: str) -> bool:
-        return bool(self.call("IsActive", a_reference(**metadata), wire.IsActiveResponse).result)
-
-    def specs(self, **metadata: str) -> list[tuple[str, int, float]]:
-        answer = self.call("GetMetricSpec", a_reference(**metadata), wire.GetMetricSpecResponse)
-        return [(each.metricName, each.targetSize, each.targetSizeFloat) for each in answer.metricSpecs]
-
-    def values(self, asked: str = "", /, **metadata: str) -> list[tuple[str, int, float]]:
-        request = wire.GetMetricsRequest(scaledObjectRef=a_reference(**metadata), metricName=asked)
-        answer = self.call("GetMetrics", request, wire.GetMetricsResponse)
-        return [(each.metricName, each.metricValue, each.metricValueFloat) for each in answer.metricValues]
-
-    def stream(self, **metadata: str) -> Any:
-        stub = self.channel.unary_stream(
-            f"/{SERVICE}/StreamIsActive",
-            request_serializer=wire.ScaledObjectRef.SerializeToString,
-            response_deserializer=wire.IsActiveResponse.FromString,
-        )
-        return stub(a_reference(**metadata), timeout=2 * WAIT_SECONDS)
-
-
-def a_reference(namespace: str = "inference", name: str = "llama", **metadata: str) -> wire.ScaledObjectRef:
-    return wire.ScaledObjectRef(name=name, namespace=namespace, scalerMetadata=metadata)
-
-
 @dataclass
 class Running:
     """The server, and what it knows."""
@@ -104,11 +61,11 @@ class Running:
     certificates: Certificates
 
     @contextmanager
-    def scaler(self, client: str | None = "client") -> Iterator[Scaler]:
+    def scaler(self, client: str | None = "client") -> Iterator[KedaClient]:
         folder = self.certificates.folder
         files = (folder / f"{client}.key", folder / f"{client}.crt")
         pair = (files[0].read_bytes(), files[1].read_bytes()) if client is not None else None
-        scaler = Scaler(self.server.port, self.certificates.authority.certificate_text, pair)
+        scaler = KedaClient(self.server.port, self.certificates.authority.certificate_text, pair)
         with scaler.channel:
             yield scaler
 

@@ -17,7 +17,8 @@ from tests.servers.process import wait_until
 
 OVERLAY = Path(__file__).parents[3] / "deploy" / "overlays" / "external-metrics"
 NAMESPACE, SERVICE = "tokenscaler-system", "tokenscaler-metrics"
-API_SERVICE_PATH = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.external.metrics.k8s.io"
+API_SERVICES_PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
+API_SERVICE_PATH = f"{API_SERVICES_PATH}/v1beta1.external.metrics.k8s.io"
 SECRET_PATH = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SERVICE}-certificate"
 PREFIX = "/apis/external.metrics.k8s.io/v1beta1"
 HPA_ACCOUNT = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
@@ -28,11 +29,15 @@ _PLAYED_BY_THE_TEST = frozenset({"Deployment", "PodDisruptionBudget", "ConfigMap
 class InstalledMetricsApi:
     """The overlay on a control plane, with its Service leading to a port of this host; a context manager."""
 
-    def __init__(self, control_plane: ControlPlane, port: int) -> None:
+    def __init__(self, control_plane: ControlPlane, port: int, *further_overlays: Path) -> None:
+        """Further overlays may hold the same objects as the first: what differs is there too."""
         self._control_plane = control_plane
-        rendered = control_plane.kubectl("kustomize", OVERLAY)
-        shipped = [document for document in yaml.safe_load_all(rendered) if document]
-        self._documents = [self._here(document, port) for document in shipped]
+        shipped: dict[tuple[str, str, str], dict[str, Any]] = {}
+        for overlay in (*further_overlays, OVERLAY):
+            for document in filter(None, yaml.safe_load_all(control_plane.kubectl("kustomize", overlay))):
+                metadata = document["metadata"]
+                shipped[document["kind"], metadata.get("namespace", ""), metadata["name"]] = document
+        self._documents = [self._here(document, port) for document in shipped.values()]
         self._documents = [document for document in self._documents if document is not None]
         self._port = port
 
@@ -58,9 +63,15 @@ class InstalledMetricsApi:
     ) -> None:
         api = self._control_plane.api
         # First what everybody's discovery asks; the namespace takes the rest with it.
-        api.delete(API_SERVICE_PATH)
+        self.remove_api_services()
         api.delete(f"/api/v1/namespaces/{NAMESPACE}")
         wait_until(lambda: api.find(f"/api/v1/namespaces/{NAMESPACE}") is None, "the namespace has gone", 120)
+
+    def remove_api_services(self) -> None:
+        """What a user has to do first who takes the controller away."""
+        for document in self._documents:
+            if document["kind"] == "APIService":
+                self._control_plane.api.delete(f"{API_SERVICES_PATH}/{document['metadata']['name']}")
 
     @property
     def kubeconfig(self) -> Path:
