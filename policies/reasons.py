@@ -60,6 +60,8 @@ class Reason(StrEnum):
     STALE_CACHE = "StaleCache"  # the watch of the API server has not been heard of for too long
     TARGET_NOT_FOUND = "TargetNotFound"
     TARGET_NOT_SCALABLE = "TargetNotScalable"
+    AMBIGUOUS_SELECTOR = "AmbiguousSelector"  # the target's selector matches pods of others
+    SELECTOR_UNAMBIGUOUS = "SelectorUnambiguous"
     SUCCEEDED_GET_SCALE = "SucceededGetScale"
     FAILED_GET_SCALE = "FailedGetScale"
     SCALING_DISABLED = "ScalingDisabled"  # the target stands at zero and nothing says that we put it there

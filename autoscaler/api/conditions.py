@@ -28,6 +28,7 @@ class ConditionType(StrEnum):
     ABLE_TO_SCALE = "AbleToScale"
     SCALING_ACTIVE = "ScalingActive"
     SCALING_LIMITED = "ScalingLimited"
+    SELECTOR_UNAMBIGUOUS = "SelectorUnambiguous"
     REPLICAS_WORK = "ReplicasWork"
     COLD_STARTS_IN_TIME = "ColdStartsInTime"
     CAPACITY_LEARNED = "CapacityLearned"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
 from autoscaler.controller.capacity_condition import judge_capacity
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
-from autoscaler.controller.supply_conditions import judge_supply
+from autoscaler.controller.supply_conditions import judge_selector, judge_supply
 from autoscaler.decision_record import ActuationOutcome
 from policies.decision import ScalingDecision
 from policies.observation import MetricsObservation, ObservationUnavailable
@@ -51,6 +51,8 @@ def judged_conditions(before: tuple[Condition, ...], report: PoolReport) -> tupl
             conditions.set(ConditionType.TARGET_FOUND, found, reason, message)
             conditions.set(ConditionType.ABLE_TO_SCALE, FALSE, reason, message)
             conditions.set(ConditionType.SCALING_ACTIVE, FALSE, reason, message)
+            if reason is Reason.AMBIGUOUS_SELECTOR:
+                conditions.set(ConditionType.SELECTOR_UNAMBIGUOUS, FALSE, reason, message)
         case Crashed(problem=problem):
             conditions.set(ConditionType.SCALING_ACTIVE, FALSE, Reason.INTERNAL_ERROR, problem)
         case Decided():
@@ -81,6 +83,7 @@ def _judge_decided(report: Decided, conditions: _Conditions) -> None:
     conditions.set(ConditionType.ABLE_TO_SCALE, *_ability(report.scaler.spec.mode, outcome))
     conditions.set(ConditionType.SCALING_ACTIVE, *_activity(report.decision))
     conditions.set(ConditionType.SCALING_LIMITED, *_limit(report.decision))
+    conditions.set_if_telling(ConditionType.SELECTOR_UNAMBIGUOUS, *judge_selector(report.workload))
     for kind, judgement in judge_supply(report.decision_input):
         conditions.set_if_telling(kind, *judgement)
     if report.capacity is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from autoscaler.api.conditions import ConditionStatus, ConditionType
+from autoscaler.observers.workload import Workload
 from forecasting.forecast import Forecast
 from policies.cold_start import ColdStart
 from policies.decision_input import DecisionInput
@@ -26,6 +27,16 @@ def judge_supply(decision_input: DecisionInput) -> Iterator[tuple[ConditionType,
         yield ConditionType.COLD_STARTS_IN_TIME, _cold_starts(decision_input.cold_start, prior_seconds)
     if isinstance(decision_input.forecast, Forecast):
         yield ConditionType.FORECAST_REACHES, _reach(decision_input, decision_input.forecast)
+
+
+def judge_selector(workload: Workload) -> Judgement:
+    """Whether all pods that the target's selector matches are its own; by their owners the others are left out."""
+    if not workload.foreign_pods:
+        return ConditionStatus.TRUE, Reason.SELECTOR_UNAMBIGUOUS, "every pod that it matches is the target's own"
+    pods = counted(workload.foreign_pods, "pod")
+    target = f"{workload.target.kind} {workload.target.name}"
+    message = f"the selector of {target} also matches {pods} of others, which are not counted here"
+    return ConditionStatus.FALSE, Reason.AMBIGUOUS_SELECTOR, message
 
 
 def _replicas(counts: ReplicaCounts, metrics: MetricsObservation | ObservationUnavailable) -> Judgement:

@@ -39,6 +39,7 @@ class WatchedPod:
     scheduled_at_seconds: float | None = None  # when it got its node
     started_at_seconds: float | None = None  # when the last of its containers was started; None: not all run
     has_restarted: bool = False  # a container runs that is not its first
+    owner: tuple[str, str] | None = None  # (kind, name) of its controller; None: it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,15 @@ def reduce_pod(document: Document) -> WatchedPod | None:
         scheduled_at_seconds=scheduling_changed_at_seconds if scheduled.get("status") == "True" else None,
         started_at_seconds=_started_at_seconds(containers),
         has_restarted=any(container.get("restartCount") for container in containers),
+        owner=_controller(metadata.get("ownerReferences") or ()),
     )
+
+
+def _controller(references: Iterable[Document]) -> tuple[str, str] | None:
+    for reference in references:
+        if reference.get("controller"):
+            return sys.intern(str(reference.get("kind"))), sys.intern(str(reference.get("name")))
+    return None
 
 
 def _started_at_seconds(containers: Iterable[Document]) -> float | None:

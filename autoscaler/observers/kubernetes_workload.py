@@ -14,9 +14,10 @@ from autoscaler.kubernetes_gateway.label_selector import LabelSelector
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
 from autoscaler.kubernetes_gateway.watched_objects import WatchedPod
-from autoscaler.kubernetes_gateway.watched_target import GROUP_INDEX_LABEL, GROUP_LABEL, TargetScale, WatchedTarget
+from autoscaler.kubernetes_gateway.watched_target import TargetScale, WatchedTarget
 from autoscaler.observers.cold_starts import ColdStarts
 from autoscaler.observers.foreign_writer import CountHistory, is_ours, judge_count
+from autoscaler.observers.pod_claims import PodClaims
 from autoscaler.observers.replica_counting import (
     SeenReplica,
     count_replicas,
@@ -24,6 +25,7 @@ from autoscaler.observers.replica_counting import (
     pods_by_replica,
     seen_replicas,
 )
+from autoscaler.observers.replica_groups import NUMBERED_KINDS, belongs_to, number_of, replica_of
 from autoscaler.observers.scaler_claims import ScalerClaims, target_name
 from autoscaler.observers.workload import CompetingWriter, LivePod, ScaleTarget, Workload, WorkloadUnavailable
 from policies.cold_start import learn_cold_start
@@ -77,6 +79,7 @@ class KubernetesWorkloadObserver:
         self._claims = ScalerClaims(())
         self._memories: dict[tuple[str, str], _Memory] = {}
         self._cold_starts = ColdStarts()
+        self._pod_claims = PodClaims()
         self._pairs: dict[str, tuple[WatchedTarget, TargetScale]] = {}
 
     def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
@@ -88,11 +91,17 @@ class KubernetesWorkloadObserver:
         ages = self._ages(scaler)
         if isinstance(ages, WorkloadUnavailable):
             return ages
-        pods = self._pods(scaler.namespace, seen.scale.selector)
-        groups = pods_by_replica(pods, _replica_of)
+        kind = seen.place.kind
+        matched = self._pods(scaler.namespace, seen.scale.selector)
+        pods = [pod for pod in matched if belongs_to(pod, kind, seen.place.name) is not False]
+        ambiguity = self._ambiguity(scaler, seen, pods, now_seconds)
+        if ambiguity is not None:
+            return ambiguity
+        groups = pods_by_replica(pods, lambda pod: replica_of(pod, kind))
         learned = self._cold_starts.learn(scaler, groups, seen.scale.pods_per_replica)
         cold_start = learned.cold_start or learn_cold_start((), scaler.spec.cold_start.prior_seconds)
-        replicas = seen_replicas(groups, seen.scale.pods_per_replica)
+        number = number_of if kind in NUMBERED_KINDS else _no_number
+        replicas = seen_replicas(groups, seen.scale.pods_per_replica, number)
         memory, competitors = self._look_at_count(scaler, seen, replicas, now_seconds)
         self._memories[scaler.key] = memory
         return Workload(
@@ -105,7 +114,8 @@ class KubernetesWorkloadObserver:
                 memory.missing_since_seconds,
                 now_seconds,
             ),
-            pods=tuple(_live_pod(pod) for pod in pods if not pod.is_terminating),
+            pods=tuple(_live_pod(pod, kind) for pod in pods if not pod.is_terminating),
+            foreign_pods=len(matched) - len(pods),
             competing_writers=(*self._other_autoscalers(scaler), *competitors),
             is_paused=seen.scale.is_paused,
             is_rolling_out=seen.scale.is_rolling_out,
@@ -129,6 +139,7 @@ class KubernetesWorkloadObserver:
         keys = {scaler.key for scaler in scalers}
         self._memories = {key: memory for key, memory in self._memories.items() if key in keys}
         self._cold_starts.retain(keys)
+        self._pod_claims.forget_old(now_seconds)
 
     def _find_target(self, scaler: InferenceScaler) -> _SeenTarget | WorkloadUnavailable:
         reference = scaler.spec.scale_target_ref
@@ -241,6 +252,20 @@ class KubernetesWorkloadObserver:
             candidates = tuple(pod for pod in self._cluster.pods.all() if pod.namespace == namespace)
         return sorted((pod for pod in candidates if selector.matches(pod.labels)), key=lambda pod: pod.name)
 
+    def _ambiguity(
+        self, scaler: InferenceScaler, seen: _SeenTarget, pods: Sequence[WatchedPod], now_seconds: float
+    ) -> WorkloadUnavailable | None:
+        """Says that pods are taken for another InferenceScaler's target as well: they must not be counted twice."""
+        target = target_name(scaler)
+        unowned = (pod.name for pod in pods if not belongs_to(pod, seen.place.kind, seen.place.name))
+        rival = self._pod_claims.rival(target, unowned, now_seconds)
+        if rival is None:
+            return None
+        (_, _, kind, name), pod = rival
+        both = f"{target[2]} {target[3]} and {kind} {name}"
+        message = f"the selectors of {both} both match pod {pod}, and its owner does not tell whose it is"
+        return WorkloadUnavailable(Reason.AMBIGUOUS_SELECTOR, message)
+
     def _other_autoscalers(self, scaler: InferenceScaler) -> list[CompetingWriter]:
         namespace, group, kind, name = target_name(scaler)
         claims = [
@@ -297,11 +322,11 @@ def _not_read_yet(what: str, problem: ApiFailure | None) -> WorkloadUnavailable:
     return WorkloadUnavailable(Reason.STALE_CACHE, f"{what} not read yet: {problem.message}")
 
 
-def _replica_of(pod: WatchedPod) -> str:
-    """The replica that a pod belongs to: its LeaderWorkerSet group where it has one, else the pod itself."""
-    group, index = pod.labels.get(GROUP_LABEL), pod.labels.get(GROUP_INDEX_LABEL)
-    return f"{group}-{index}" if group is not None and index is not None else pod.name
+def _no_number(replica: str) -> int | None:
+    del replica
+    return None
 
 
-def _live_pod(pod: WatchedPod) -> LivePod:
-    return LivePod(pod.name, _replica_of(pod), pod.is_ready, pod.ready_changed_at_seconds if pod.is_ready else None)
+def _live_pod(pod: WatchedPod, target_kind: str) -> LivePod:
+    replica = replica_of(pod, target_kind)
+    return LivePod(pod.name, replica, pod.is_ready, pod.ready_changed_at_seconds if pod.is_ready else None)

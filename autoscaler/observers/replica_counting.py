@@ -30,6 +30,7 @@ class SeenReplica:
     is_terminating: bool
     starting_since_seconds: float
     unschedulable_since_seconds: float | None
+    number: int | None = None  # of a target that takes the highest numbers away first
 
 
 def pods_by_replica(
@@ -42,24 +43,30 @@ def pods_by_replica(
     return groups
 
 
-def seen_replicas(groups: Mapping[str, Sequence[WatchedPod]], pods_per_replica: int) -> tuple[SeenReplica, ...]:
+def seen_replicas(
+    groups: Mapping[str, Sequence[WatchedPod]],
+    pods_per_replica: int,
+    number_of: Callable[[str], int | None] = lambda _: None,
+) -> tuple[SeenReplica, ...]:
     """The replicas that the pods make up.
 
-    A replica of several pods is ready when that many of its pods are, and terminating when nothing of it is left but
-    terminating pods (a group that is being restarted has both old and new ones, and is starting).
+    A replica of several pods is ready when all of them are there and ready, and terminating when nothing of it is left
+    but terminating pods (a group that is being restarted has both old and new ones, and is starting). `number_of` gives
+    the number of a replica by its name, where the target's replicas have any.
     """
-    return tuple(_replica(members, pods_per_replica) for members in groups.values())
+    return tuple(_replica(members, pods_per_replica, number_of(name)) for name, members in groups.items())
 
 
-def _replica(members: Sequence[WatchedPod], pods_per_replica: int) -> SeenReplica:
+def _replica(members: Sequence[WatchedPod], pods_per_replica: int, number: int | None) -> SeenReplica:
     live = [pod for pod in members if not pod.is_terminating]
     unready = [pod for pod in live if not pod.is_ready]
     waiting = [pod.unschedulable_since_seconds for pod in unready if pod.unschedulable_since_seconds is not None]
     return SeenReplica(
-        is_ready=len(live) - len(unready) >= pods_per_replica,
+        is_ready=len(live) >= pods_per_replica and bool(live) and not unready,
         is_terminating=not live,
         starting_since_seconds=max((_starting_since(pod) for pod in unready or live), default=0.0),
         unschedulable_since_seconds=min(waiting, default=None),
+        number=number,
     )
 
 
@@ -86,10 +93,10 @@ def count_replicas(
     `missing_since_seconds` is since when fewer replicas exist than were asked for, or None.
     """
     live = [replica for replica in replicas if not replica.is_terminating]
-    in_time = sum(_starts_in_time(replica, limit_seconds, now_seconds) for replica in live if not replica.is_ready)
+    late = [each for each in live if not each.is_ready and not _starts_in_time(each, limit_seconds, now_seconds)]
     ready = min(sum(replica.is_ready for replica in live), spec)
-    starting = min(in_time, spec - ready)
-    stuck = min(sum(not replica.is_ready for replica in live) - in_time, spec - ready - starting)
+    starting = min(sum(not replica.is_ready for replica in live) - len(late), spec - ready)
+    stuck = min(len(late), spec - ready - starting)
     missing = spec - ready - starting - stuck
     is_missing_for_long = missing_since_seconds is not None and now_seconds - missing_since_seconds >= (
         MISSING_LIMIT_SECONDS
@@ -101,7 +108,16 @@ def count_replicas(
         starting=starting + (0 if is_missing_for_long else missing),
         stuck=stuck + (missing if is_missing_for_long else 0),
         terminating=len(replicas) - len(live),
+        outlasting=min(stuck, _outlasting(live, late)),
     )
+
+
+def _outlasting(live: Sequence[SeenReplica], late: Sequence[SeenReplica]) -> int:
+    """How many of the late replicas have a lower number than one that works, so that they would go after it."""
+    if not late:
+        return 0
+    highest = max((each.number for each in live if each.number is not None and each not in late), default=-1)
+    return sum(each.number is not None and each.number < highest for each in late)
 
 
 def _starts_in_time(replica: SeenReplica, limit_seconds: float, now_seconds: float) -> bool:

@@ -57,6 +57,7 @@ class Workload:
     accelerators_per_replica: int | None = None  # by the spec, else by the pod template; None: nobody says
     cold_start: ColdStart | None = None  # as its own starts have taught; None: none has been seen
     starts: tuple[ObservedStart, ...] = ()  # the last of them, oldest first
+    foreign_pods: int = 0  # its selector matches them, and they are another target's
 
 
 @dataclass(frozen=True, slots=True)

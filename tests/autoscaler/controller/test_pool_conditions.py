@@ -306,3 +306,26 @@ def test_whether_all_replicas_work(replicas: ReplicaCounts, wedged: tuple[str, .
     condition = judged(a_decision_report(replicas=replicas, metrics=metrics)).get(ConditionType.REPLICAS_WORK)
     said = None if condition is None else f"{condition.status.value} {condition.reason} {condition.message}"
     assert said == expected
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        pytest.param(a_decision_report(), None, id="all are its own: nothing is said"),
+        pytest.param(
+            a_decision_report(foreign_pods=3),
+            "False AmbiguousSelector the selector of Deployment llama also matches 3 pods of others, which are not "
+            "counted here",
+            id="some are known to be others'",
+        ),
+        pytest.param(
+            an_unobserved_report(Reason.AMBIGUOUS_SELECTOR, message="two selectors match pod a"),
+            "False AmbiguousSelector two selectors match pod a",
+            id="nobody knows whose they are",
+        ),
+    ],
+)
+def test_whether_the_selector_matches_the_targets_own_pods_alone(report: PoolReport, expected: str | None) -> None:
+    condition = judged(report).get(ConditionType.SELECTOR_UNAMBIGUOUS)
+    said = None if condition is None else f"{condition.status.value} {condition.reason} {condition.message}"
+    assert said == expected

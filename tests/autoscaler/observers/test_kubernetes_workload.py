@@ -297,6 +297,49 @@ def test_the_groups_of_a_leader_worker_set_are_its_replicas(server: FakeApiServe
     ]
 
 
+def test_the_ray_clusters_of_a_fleet_are_its_replicas(server: FakeApiServer, start: StartFleet) -> None:
+    fleets = Resource("orchestration.example/v1", "rayclusterfleets", "RayClusterFleet", has_scale=True)
+    server.add_resource(fleets)
+    server.put("rayclusterfleets", _deployment(2))
+    for cluster in ("llama-x", "llama-y"):
+        for role in ("head", "worker"):
+            ready = (cluster, role) != ("llama-y", "worker")
+            server.put("pods", _pod(f"{cluster}-{role}", ready=ready, labels={"ray.io/cluster": cluster}))
+    seen = start().workload(_scaler(apiVersion="orchestration.example/v1", kind="RayClusterFleet"))
+    assert seen.replicas == ReplicaCounts(2, 2, ready=1, stuck=1)
+    assert {pod.replica for pod in seen.pods} == {"llama-x", "llama-y"}
+
+
+def _owned_by(kind: str, name: str, **labels: str) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": True}
+    return {"metadata": {"ownerReferences": [owner]}, "labels": labels}
+
+
+def test_pods_of_another_deployment_with_the_same_labels_are_not_counted(
+    server: FakeApiServer, start: StartFleet
+) -> None:
+    server.put("deployments", _deployment(1))
+    server.put("pods", _pod("llama-1-a", **_owned_by("ReplicaSet", "llama-1", **{"pod-template-hash": "1"})))
+    server.put("pods", _pod("canary-2-a", **_owned_by("ReplicaSet", "canary-2", **{"pod-template-hash": "2"})))
+    seen = start().workload(_scaler())
+    assert ([pod.name for pod in seen.pods], seen.foreign_pods) == (["llama-1-a"], 1)
+
+
+def test_pods_that_two_targets_may_own_are_counted_for_neither(server: FakeApiServer, start: StartFleet) -> None:
+    server.put("deployments", _deployment(1))
+    server.put("deployments", _deployment(1) | {"metadata": {"name": "canary", "creationTimestamp": LONG_AGO}})
+    server.put("pods", _pod("a"))
+    fleet = start()
+    fleet.workload(_scaler())
+    canary = _scaler("canary", target="canary")
+    message = fleet.unavailable(canary, Reason.AMBIGUOUS_SELECTOR)
+    assert message == (
+        "the selectors of Deployment canary and Deployment llama both match pod a, and its owner does not tell whose "
+        "it is"
+    )
+    assert "Deployment canary" in fleet.unavailable(_scaler(), Reason.AMBIGUOUS_SELECTOR)
+
+
 def test_a_kind_that_is_not_known_is_asked_at_its_scale_only_when_it_has_changed(
     server: FakeApiServer, start: StartFleet
 ) -> None:

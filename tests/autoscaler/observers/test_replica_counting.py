@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.kubernetes_gateway.watched_objects import WatchedPod
@@ -76,6 +78,25 @@ def test_counts(
     assert counts.ready + counts.starting + counts.stuck == spec
 
 
+def _numbered(*replicas: SeenReplica) -> list[SeenReplica]:
+    return [replace(replica, number=number) for number, replica in enumerate(replicas)]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "outlasting"),
+    [
+        pytest.param([READY, LATE, READY], 0, id="a Deployment takes away first what is not ready"),
+        pytest.param(_numbered(READY, READY, LATE), 0, id="a StatefulSet takes away the last one first"),
+        pytest.param(_numbered(LATE, READY, STARTING), 1, id="and the first one last, stuck or not"),
+        pytest.param(_numbered(LATE, LATE, READY, LATE), 2, id="some of each"),
+        pytest.param(_numbered(LATE, LATE), 0, id="where none works, none goes before another"),
+    ],
+)
+def test_stuck_replicas_that_outlast_others(replicas: list[SeenReplica], outlasting: int) -> None:
+    counts = count_replicas(replicas, len(replicas), len(replicas), LIMIT_SECONDS, None, NOW)
+    assert counts.outlasting == outlasting
+
+
 def _pod(
     name: str,
     *,
@@ -102,6 +123,11 @@ def _group_of(pod: WatchedPod) -> str:
             id="one pod not ready: it starts since that one does",
         ),
         pytest.param([_pod("g-0")], SeenReplica(False, False, 200.0, None), id="a pod is missing"),
+        pytest.param(
+            [_pod("g-0"), _pod("g-1"), _pod("g-2", ready=False, changed=250.0)],
+            SeenReplica(False, False, 250.0, None),
+            id="more pods than said, such as those of a Ray cluster: all must be ready",
+        ),
         pytest.param(
             [_pod("g-0", ready=False, changed=None), _pod("g-1", ready=False, changed=None, unschedulable=130.0)],
             SeenReplica(False, False, 100.0, 130.0),
