@@ -36,7 +36,10 @@ class LearnedCapacityStatus(ParameterModel):
         default=100 * SAFE_UTILIZATION_PRIOR, ge=0, le=100, description="How much of that it may be given."
     )
     uncertainty_percent: float | None = Field(
-        default=None, ge=0, le=100, description="Standard deviation of the capacity, which is taken off it already."
+        default=None,
+        ge=0,
+        le=100,
+        description="Standard deviation of the capacity; the part above 5 is taken off it already.",
     )
     windows: float = Field(default=0.0, ge=0, description="Minutes that it was learned from, older ones counting less.")
     law: str = Field(default="", max_length=64, description="The known kind of replica that it was nearest to.")

@@ -15,7 +15,8 @@ class LearnedCapacity:
 
     It can do `prefill_tokens_per_second` of computed prompt tokens alone, or `decode_tokens_per_second` alone, or both
     in shares that add up to 1; it then holds `tokens_in_flight`. `safe_utilization` is the share of that which it may
-    be given. `uncertainty` is the relative standard deviation, already taken off the three capacities.
+    be given. `uncertainty` is the relative standard deviation; of more than 5 % the rest is taken off the three
+    capacities already.
     """
 
     prefill_tokens_per_second: float

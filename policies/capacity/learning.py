@@ -26,6 +26,8 @@ from policies.signals import PoolSignal, Signal
 # With fewer windows the known law would speak, and not the pool.
 LEAST_WINDOWS = 2.0
 LARGEST_ERROR = 0.5
+# Of a pool that has been watched for an hour. What is more of doubt is taken off the capacity.
+ORDINARY_ERROR = 0.05
 # Latencies are over two minutes, and a replica's first two minutes (cold caches, compilation) are left out of them.
 YOUNG_SECONDS = 120.0
 LATENCY_WINDOW_SECONDS = 120.0
@@ -183,7 +185,7 @@ def _capacity(
     size = known_signal(metrics, Signal.KV_CACHE_CAPACITY_TOKENS)
     found = solve(fitted, request, objectives, size.mean if isinstance(size, PoolSignal) else None)
     error = min(found.relative_error, LARGEST_ERROR)
-    caution = 1.0 / (1.0 + error)
+    caution = 1.0 / (1.0 + max(0.0, error - ORDINARY_ERROR))
     return LearnedCapacity(
         prefill_tokens_per_second=found.prefill_tokens_per_second * caution,
         decode_tokens_per_second=found.decode_tokens_per_second * caution,

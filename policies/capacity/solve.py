@@ -50,11 +50,11 @@ def solve(
     token, first = objectives.inter_token_latency_seconds, objectives.time_to_first_token_seconds
 
     def is_within(decoding: float) -> bool:
-        seconds = fitted.seconds(_load(decoding, request))
+        seconds = fitted.seconds(load_of(decoding, request))
         return seconds <= token and _first_token_seconds(fitted, decoding, seconds, request) <= first
 
     decoding = _largest(is_within, limit)
-    load = _load(decoding, request)
+    load = load_of(decoding, request)
     seconds = fitted.seconds(load)
     rate = decoding / (request.generated_tokens * seconds)
     terms = fitted.law.terms(load)
@@ -69,7 +69,8 @@ def solve(
     )
 
 
-def _load(decoding: float, request: TypicalRequest) -> StepLoad:
+def load_of(decoding: float, request: TypicalRequest) -> StepLoad:
+    """The mean step with so many sequences decoding, where all requests are like this one."""
     return StepLoad(
         decoding,
         request.context_tokens,

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from policies.capacity.samples import LARGEST_WEIGHT, MAXIMUM_CLASSES, LoadSample, total_weight, with_sample
+
+SAMPLE = LoadSample(1.0, 0.02, 1000.0, 4.0, 2300.0, 2000.0, 0.0)
+
+
+def after(*samples: LoadSample) -> tuple[LoadSample, ...]:
+    kept: tuple[LoadSample, ...] = ()
+    for sample in samples:
+        kept = with_sample(kept, sample)
+    return kept
+
+
+def test_windows_of_about_the_same_load_are_one_mean() -> None:
+    (found,) = after(SAMPLE, replace(SAMPLE, generated_tokens_per_second=1040.0, step_seconds=0.03))
+    assert found.weight == pytest.approx(2.0, abs=0.02)
+    assert found.generated_tokens_per_second == pytest.approx(1020.0, abs=0.5)
+    assert found.step_seconds == pytest.approx(0.025, abs=1e-4)
+
+
+def test_other_loads_are_kept_apart_and_in_order() -> None:
+    found = after(SAMPLE, replace(SAMPLE, generated_tokens_per_second=300.0))
+    assert [round(sample.generated_tokens_per_second) for sample in found] == [300, 1000]
+
+
+def test_a_class_tells_of_its_last_dozen_windows() -> None:
+    slower = replace(SAMPLE, step_seconds=0.04)
+    found = after(*([SAMPLE] * 200), *([slower] * 25))
+    assert found[0].weight == pytest.approx(LARGEST_WEIGHT)
+    assert found[0].step_seconds == pytest.approx(0.04, rel=0.08)
+
+
+def test_a_load_that_is_visited_no_more_fades() -> None:
+    old = replace(SAMPLE, generated_tokens_per_second=300.0)
+    before, later = after(*([old] * 12)), after(*([old] * 12), *([SAMPLE] * 90))
+    assert later[0].weight == pytest.approx(before[0].weight / 2)
+
+
+def test_no_more_is_kept_than_a_status_holds() -> None:
+    found = after(*(replace(SAMPLE, generated_tokens_per_second=10.0 * 1.5**place) for place in range(40)))
+    assert len(found) == MAXIMUM_CLASSES
+    assert total_weight(found) < MAXIMUM_CLASSES
