@@ -2,8 +2,8 @@
 
 An External metric with an AverageValue target of 1 asks for ceil(count / 1), and so does an Object metric of the
 InferenceScaler. What else an HPA does to a number is switched off: its tolerance (10 % by default, so that 21 would
-stay 20), its stabilization windows (300 s down by default) and its rate limits, of which the widest allowed are stated. All
-of these are in our own decision already.
+stay 20), its stabilization windows (300 s down by default) and its rate limits, of which the widest allowed are stated.
+All of these are in our own decision already.
 """
 
 from __future__ import annotations

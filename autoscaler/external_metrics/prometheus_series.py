@@ -16,6 +16,7 @@ from autoscaler.clock import Clock
 from autoscaler.controller.pool_report import Decided, PoolReport
 from autoscaler.controller.published_metrics import publish
 from autoscaler.external_metrics.values import MAXIMUM_AGE_SECONDS
+from policies.parameters import Mode
 
 METRIC_VALUE = "tokenscaler_metric_value"
 
@@ -29,10 +30,15 @@ class MetricValueCollector(Collector):
 
     def report(self, reports: Sequence[PoolReport]) -> None:
         """Replaces what the next scrape reads (one assignment: no lock is needed)."""
-        self._decided = tuple(report for report in reports if isinstance(report, Decided))
+        self._decided = tuple(
+            report
+            for report in reports
+            # As in the API: whom we scale ourselves needs no series of its every signal.
+            if isinstance(report, Decided) and report.scaler.spec.mode is Mode.EXTERNAL_METRIC
+        )
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """One series for each value that is known of a pool."""
+        """One series for each value that is known of a pool in mode ExternalMetric."""
         family = GaugeMetricFamily(
             METRIC_VALUE,
             "Count and signals of a pool by the names of the external metrics API; absent where not known.",

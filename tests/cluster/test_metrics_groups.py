@@ -13,13 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from autoscaler.api.inference_scaler import InferenceScaler, parse_inference_scaler
+from autoscaler.cli import app
 from autoscaler.external_metrics.hpa_manifest import MetricSourceType, hpa_manifest
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.controller_process import ControllerProcess
 from tests.cluster.harness.fleet import Fleet
-from tests.cluster.harness.installed_metrics_api import API_SERVICES_PATH, NAMESPACE, PREFIX, InstalledMetricsApi
+from tests.cluster.harness.installed_metrics_api import (
+    API_SERVICE_PATH,
+    API_SERVICES_PATH,
+    NAMESPACE,
+    PREFIX,
+    InstalledMetricsApi,
+)
 from tests.fakes.certificates import CertificateAuthority
 from tests.fakes.keda_client import KedaClient
 from tests.servers.metrics_provider import MetricsProvider
@@ -148,11 +156,11 @@ class Story:
 
 
 def test_two_providers_one_group_and_object_metrics(
-    own_control_plane: ControlPlane, start_fleet, start_controller, prometheus, certificates, other, tmp_path
+    control_plane: ControlPlane, start_fleet, start_controller, prometheus, certificates, other, tmp_path
 ) -> None:
-    control_plane, port, keda_port = own_control_plane, free_port(), free_port()
+    port, keda_port = free_port(), free_port()
     with InstalledMetricsApi(control_plane, port, CUSTOM_OVERLAY) as installed:
-        theirs, ours = (start_fleet(replicas=1, on=control_plane, scraped=False) for _ in range(2))
+        theirs, ours = (start_fleet(replicas=1, scraped=False) for _ in range(2))
         token = tmp_path / "token"
         token.write_text(control_plane.service_account_token(NAMESPACE, "tokenscaler"))
         controller = start_controller(
@@ -242,16 +250,28 @@ def _when_we_go_we_say_what_is_stuck(story: Story) -> None:
     control_plane, api = story.control_plane, story.control_plane.api
     control_plane.create_namespace("leaving")
     api.create("/api/v1/namespaces/leaving/configmaps", {"metadata": {"name": "something"}})
+    assert doctor(control_plane).exit_code == 0
     story.controller.stop()
+    # It is looked at every 30 s, and whenever it is changed.
+    api.merge(API_SERVICE_PATH, {"metadata": {"annotations": {"tests/looked-at": "again"}}})
     wait_until(lambda: story.installed.condition().get("status") == "False", "the group is not Available", 90)
 
     assert control_plane.kubectl("get", "pods", "-n", story.ours.namespace, "-o", "name").startswith("pod/")
     api.delete("/api/v1/namespaces/leaving")
     wait_until(lambda: "NamespaceDeletionDiscoveryFailure" in _true_conditions(api), "discovery fails", 60)
     assert api.items("/api/v1/namespaces/leaving/configmaps") == []
+    found = doctor(control_plane)
+    assert found.exit_code == 1
+    assert "namespaces that are deleted stay Terminating" in found.stdout
+    assert "kubectl delete apiservice v1beta1.external.metrics.k8s.io" in found.stdout
 
     story.installed.remove_api_services()
     wait_until(lambda: api.find("/api/v1/namespaces/leaving") is None, "the namespace has gone", 60)
+
+
+def doctor(control_plane: ControlPlane) -> Result:
+    command = ["doctor", "external-metrics", "--kubeconfig", str(control_plane.kubeconfig)]
+    return CliRunner().invoke(app, command)
 
 
 def _true_conditions(api: Any) -> set[str]:

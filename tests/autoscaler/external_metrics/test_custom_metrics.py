@@ -10,12 +10,16 @@ from fastapi import FastAPI
 
 from autoscaler.clock import ManualClock
 from autoscaler.external_metrics.app import create_app
+from autoscaler.external_metrics.caller import Caller
 from autoscaler.external_metrics.custom_metrics import CUSTOM_METRICS, add_custom_metrics
+from autoscaler.external_metrics.guard import access_to
+from autoscaler.external_metrics.reviews import Access, Reviews
 from autoscaler.external_metrics.values import METRIC_NAMES, MetricSource, NotKnownYet, PoolMetrics
 from autoscaler.external_metrics.wire import EXTERNAL_METRICS, aggregated_media_type
 from tests.builders import NOW
 from tests.fakes.asgi_client import get
 from tests.fakes.metric_pools import FakePools, a_pool
+from tests.fakes.reviews_api import FakeReviewsApi
 
 GROUP = "/apis/custom.metrics.k8s.io"
 DESIRED = "tokenscaler-desired-replicas"
@@ -170,3 +174,34 @@ def test_aggregated_discovery_has_one_resource_with_subresources() -> None:
     (resource,) = versions[0]["resources"]
     assert (resource["resource"], resource["scope"]) == ("inferencescalers.tokenscaler.io", "Namespaced")
     assert {each["subresource"] for each in resource["subresources"]} == set(METRIC_NAMES)
+
+
+def test_the_right_to_read_is_that_of_a_subresource_of_the_object() -> None:
+    expected = Access(
+        *("custom.metrics.k8s.io", "v1beta2", "inference", "inferencescalers.tokenscaler.io", "get"),
+        name="llama",
+        subresource=DESIRED,
+    )
+
+    assert access_to(path("llama")) == expected
+    assert access_to(path("*")) == replace(expected, name="*")
+    assert access_to(f"{GROUP}/v1beta2") is None
+
+
+def test_the_api_server_is_asked_for_the_right_to_one_object() -> None:
+    api = FakeReviewsApi()
+    access = access_to(path("llama"))
+    assert access is not None
+
+    Reviews(api, ManualClock(NOW)).verdict(Caller("somebody"), access)
+
+    (body,) = api.asked
+    assert body["spec"]["resourceAttributes"] == {
+        "group": "custom.metrics.k8s.io",
+        "version": "v1beta2",
+        "resource": "inferencescalers.tokenscaler.io",
+        "subresource": DESIRED,
+        "namespace": "inference",
+        "name": "llama",
+        "verb": "get",
+    }

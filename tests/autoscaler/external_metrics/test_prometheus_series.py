@@ -12,7 +12,9 @@ from autoscaler.external_metrics.prometheus_series import METRIC_VALUE, MetricVa
 from autoscaler.external_metrics.values import MAXIMUM_AGE_SECONDS
 from policies.signals import Signal
 from tests.builders import NOW, a_blackout, a_signal, an_observation
-from tests.pool_builders import a_crash_report, a_decision_report, a_rejected_report, an_unobserved_report
+from tests.pool_builders import a_crash_report, a_decision_report, a_rejected_report, a_scaler, an_unobserved_report
+
+FOLLOWED = a_scaler(mode="ExternalMetric")
 
 
 def series(collector: MetricValueCollector) -> dict[str, float]:
@@ -35,7 +37,7 @@ def after(*reports: PoolReport, age_seconds: float = 0.0) -> dict[str, float]:
 
 
 def test_the_count_and_the_signals_are_there_by_the_names_of_the_api() -> None:
-    found = after(a_decision_report(waiting=85.0))
+    found = after(a_decision_report(scaler=FOLLOWED, waiting=85.0))
 
     assert found["tokenscaler-desired-replicas"] == 8
     assert found["waiting-requests"] == 85
@@ -43,36 +45,37 @@ def test_the_count_and_the_signals_are_there_by_the_names_of_the_api() -> None:
 
 
 def test_a_true_zero_is_zero() -> None:
-    assert after(a_decision_report(waiting=0.0))["waiting-requests"] == 0
+    assert after(a_decision_report(scaler=FOLLOWED, waiting=0.0))["waiting-requests"] == 0
 
 
 def test_a_signal_that_is_not_known_has_no_series() -> None:
     half_blind = an_observation({Signal.WAITING_REQUESTS: a_signal(3.0, 4.0, None, None)})
 
-    found = after(a_decision_report(metrics=half_blind))
+    found = after(a_decision_report(scaler=FOLLOWED, metrics=half_blind))
 
     assert "waiting-requests" not in found
     assert found["running-requests"] == 40
 
 
 def test_blind_there_is_the_count_that_is_held_and_no_signal() -> None:
-    assert after(a_decision_report(metrics=a_blackout())) == {"tokenscaler-desired-replicas": 4}
+    assert after(a_decision_report(scaler=FOLLOWED, metrics=a_blackout())) == {"tokenscaler-desired-replicas": 4}
 
 
 @pytest.mark.parametrize(
     "report",
     [
+        pytest.param(a_decision_report(), id="a pool that we scale ourselves"),
         pytest.param(a_rejected_report(), id="a spec that was not accepted"),
         pytest.param(an_unobserved_report(), id="a target that could not be seen"),
         pytest.param(a_crash_report(), id="a bug of ours"),
     ],
 )
-def test_a_pool_for_which_nothing_was_decided_has_no_series(report: PoolReport) -> None:
+def test_a_pool_that_serves_no_metric_has_no_series(report: PoolReport) -> None:
     assert after(report) == {}
 
 
 def test_a_decision_that_has_aged_has_no_series() -> None:
-    report = a_decision_report(waiting=85.0)
+    report = a_decision_report(scaler=FOLLOWED, waiting=85.0)
 
     assert after(report, age_seconds=MAXIMUM_AGE_SECONDS)
     assert after(report, age_seconds=MAXIMUM_AGE_SECONDS + 1) == {}
@@ -80,7 +83,8 @@ def test_a_decision_that_has_aged_has_no_series() -> None:
 
 def test_a_standby_has_no_series() -> None:
     collector = MetricValueCollector(ManualClock(NOW))
-    collector.report([a_decision_report()])
+    collector.report([a_decision_report(scaler=FOLLOWED)])
+    assert series(collector)
 
     collector.report(())
 
