@@ -15,6 +15,8 @@ from policies.cron_expression import check_cron_expression
         pytest.param("0  8   * * *", id="several spaces"),
         pytest.param("0 0 29 2 *", id="a leap day"),
         pytest.param("0 0 30 2 1", id="a day that never comes, or any Monday"),
+        pytest.param("0 8-8 * * MON-MON", id="ranges of one"),
+        pytest.param("0 8 * * MON-TUE", id="a range of names in the order of the week"),
     ],
 )
 def test_taken(expression: str) -> None:

@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from policies.constraints.behavior import ScalingBehavior
+from policies.constraints.behavior import PolicyType, ScalingBehavior, ScalingPolicy
 from policies.decision import decide
 from policies.history import (
     ScaleEvent,
     TimedRecommendation,
     held_replicas,
+    longest_period_seconds,
     new_history,
+    store_event,
+    with_owner_of_zero,
     with_recommendation,
     with_rescale,
 )
@@ -35,6 +38,54 @@ def test_whether_it_was_us_who_went_to_zero(written: list[tuple[int, int]], is_s
     for before, after in written:
         history = with_rescale(history, ScalingBehavior(), NOW, before, after)
     assert history.is_scaled_to_zero is is_scaled_to_zero
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "events"),
+    [
+        pytest.param(4, 5, [(10, 1), (0, 1), (9, -1)], id="one more: after what was added"),
+        pytest.param(4, 3, [(10, 1), (9, -1), (0, -1)], id="one fewer: after what was taken away"),
+        pytest.param(4, 4, [(10, 1), (9, -1)], id="as many: no event"),
+    ],
+)
+def test_growth_and_shrinking_are_kept_apart(before: int, after: int, events: list[tuple[float, int]]) -> None:
+    history = a_history(rescaled={10: 1, 9: -1})
+    history = with_rescale(history, ScalingBehavior(), NOW, before, after)
+    assert history.scale_events == tuple(ScaleEvent(NOW - age, change) for age, change in events)
+
+
+@pytest.mark.parametrize(
+    ("ages", "kept"),
+    [
+        pytest.param([60.0], [60.0, 0.0], id="as old as the period is not outdated"),
+        pytest.param([60.5], [0.0], id="an outdated one gives its place"),
+        pytest.param([90.0, 61.0, 5.0], [90.0, 0.0, 5.0], id="the last outdated one gives its place, as in HPA"),
+    ],
+)
+def test_an_event_takes_the_place_of_an_outdated_one(ages: list[float], kept: list[float]) -> None:
+    rate = ScalingPolicy(type=PolicyType.PODS, value=1, period_seconds=60)
+    events = store_event(tuple(ScaleEvent(NOW - age, 1) for age in ages), 1, NOW, (rate,))
+    assert [NOW - event.at_seconds for event in events] == kept
+
+
+def test_without_policies_no_event_need_be_kept() -> None:
+    assert longest_period_seconds(()) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_count_ours", "was_ours", "is_ours"),
+    [
+        pytest.param(0, True, False, True, id="the target says that the zero is ours"),
+        pytest.param(0, False, True, False, id="the target says that it is somebody else's"),
+        pytest.param(0, None, True, True, id="the target cannot tell: what is remembered holds"),
+        pytest.param(3, False, True, True, id="it does not stand at zero"),
+    ],
+)
+def test_the_target_knows_better_whose_zero_it_is(
+    spec: int, is_count_ours: bool | None, was_ours: bool, is_ours: bool
+) -> None:
+    history = a_history(is_scaled_to_zero=was_ours)
+    assert with_owner_of_zero(history, spec, is_count_ours).is_scaled_to_zero is is_ours
 
 
 def test_a_decision_alone_is_no_event() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from policies.constraints.behavior import ScalingBehavior
+from policies.constraints.behavior import ScaleUpRules, ScalingBehavior
 from policies.history import ScaleEvent, TimedRecommendation
 from policies.hpa.metric_proposal import Tolerance
 from policies.hpa.metrics import MeasuredMetric, Metric, PodCounts, ProposedReplicas, TargetType
-from policies.hpa.reconcile import ALL_BELOW_TARGET, HPAMemory, HPASpec, reconcile
+from policies.hpa.reconcile import ABOVE_TARGET, ALL_BELOW_TARGET, HPAMemory, HPASpec, reconcile
 from tests.builders import NOW
 
 BAND = Tolerance(0.1, 0.1)
@@ -36,6 +36,8 @@ def test_the_way_back_from_its_own_zero(metric: Metric, minimum: int, is_paused:
     outcome = reconcile(spec, pods(0), HPAMemory(is_scaled_to_zero=True), NOW)
     assert (outcome.replicas == 0) is is_paused
     assert (outcome.conditions["ScalingActive"] == "False/ScalingDisabled") is is_paused
+    assert outcome.memory.recommendations is not None
+    assert TimedRecommendation(NOW, 0) in outcome.memory.recommendations
 
 
 def test_what_is_remembered_of_a_rescale() -> None:
@@ -54,6 +56,43 @@ def test_what_is_remembered_of_a_rescale() -> None:
 def test_without_behavior_no_rescale_is_remembered() -> None:
     outcome = reconcile(HPASpec(1, 50, (an_external_metric(8000),), BAND), pods(4), HPAMemory(), NOW)
     assert outcome.memory.events == ()
+
+
+def test_a_rescale_by_one_is_remembered_as_growth() -> None:
+    spec = HPASpec(1, 50, (an_external_metric(5000),), BAND, ScalingBehavior())
+    grown = reconcile(spec, pods(4), HPAMemory(), NOW)
+    assert (grown.replicas, grown.rescale_reason) == (5, ABOVE_TARGET)
+    assert (grown.memory.scale_up_events, grown.memory.scale_down_events) == ((ScaleEvent(NOW, 1),), ())
+
+
+def test_where_every_metric_fails_nothing_is_written_and_nothing_is_forgotten() -> None:
+    memory = HPAMemory((TimedRecommendation(NOW - 30, 6),))
+    failed = MeasuredMetric(TargetType.AVERAGE_VALUE, 1000, ())
+    outcome = reconcile(HPASpec(1, 50, (failed,), BAND), pods(4), memory, NOW)
+    assert (outcome.replicas, outcome.is_rescaled, outcome.rescale_reason) == (4, False, "")
+    assert outcome.memory.recommendations == memory.recommendations
+
+
+def test_without_metrics_the_count_is_as_it_is() -> None:
+    assert reconcile(HPASpec(1, 50, (), BAND), pods(4), HPAMemory(), NOW).replicas == 4
+
+
+CAUTIOUS = ScalingBehavior(scale_up=ScaleUpRules(stabilization_window_seconds=60))
+
+
+@pytest.mark.parametrize(
+    ("milli", "behavior", "recommended", "reason"),
+    [
+        pytest.param(2000, CAUTIOUS, 4, "ScaleDownStabilized", id="a fall that is held up"),
+        pytest.param(6000, CAUTIOUS, 4, "ScaleUpStabilized", id="a rise that is held down"),
+        pytest.param(2000, None, 4, "ScaleDownStabilized", id="a fall, without behavior"),
+        pytest.param(4000, CAUTIOUS, 4, "ReadyForNewScale", id="nothing is held"),
+    ],
+)
+def test_what_stabilization_says(milli: int, behavior: ScalingBehavior | None, recommended: int, reason: str) -> None:
+    memory = HPAMemory((TimedRecommendation(NOW - 30, recommended),))
+    outcome = reconcile(HPASpec(1, 50, (an_external_metric(milli),), BAND, behavior), pods(4), memory, NOW)
+    assert (outcome.replicas, outcome.conditions["AbleToScale"]) == (4, f"True/{reason}")
 
 
 def test_a_sync_that_changes_nothing_leaves_the_mark_of_zero_alone() -> None:
