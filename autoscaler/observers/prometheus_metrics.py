@@ -24,6 +24,7 @@ from autoscaler.observers.pool_signals import (
 )
 from autoscaler.observers.prometheus_rows import PodKey, numbers_by_pod
 from autoscaler.observers.slow_queries import SlowQueries
+from autoscaler.observers.steady_lag import SteadyLag
 from autoscaler.observers.workload import LivePod
 from autoscaler.prometheus.answer import PrometheusFailure, Vector
 from autoscaler.prometheus.query_plan import Purpose, QueryPlan, plan_queries
@@ -68,7 +69,8 @@ class PrometheusMetricsObserver:
     def __init__(self, source: QuerySource, settings: QuerySettings) -> None:
         self._source = source
         self._settings = settings
-        self._plan_key: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self._lag = SteadyLag()
+        self._plan_key: tuple[frozenset[str], frozenset[str], int] = (frozenset(), frozenset(), 0)
         self._newest_plan = QueryPlan({}, {})
         self._slow = SlowQueries(settings.slow_interval_seconds)
         self._urgent: frozenset[Purpose] = frozenset()
@@ -101,10 +103,14 @@ class PrometheusMetricsObserver:
 
     def _plan(self, pools: Sequence[PoolQuery]) -> QueryPlan:
         with_signals = [pool for pool in pools if has_replica_signals(pool.engine)]
-        key = (frozenset(pool.engine for pool in with_signals), frozenset(pool.key[0] for pool in with_signals))
+        engines = frozenset(pool.engine for pool in with_signals)
+        namespaces, lag_seconds = frozenset(pool.key[0] for pool in with_signals), self._lag.seconds
+        key = (engines, namespaces, lag_seconds)
         if key != self._plan_key:
             self._plan_key = key
-            self._newest_plan = plan_queries(*key, self._settings) if with_signals else QueryPlan({}, {})
+            self._newest_plan = (
+                plan_queries(engines, namespaces, self._settings, lag_seconds) if with_signals else QueryPlan({}, {})
+            )
         return self._newest_plan
 
     def _ask(self, pools: Sequence[PoolQuery], now_seconds: float) -> _Round:
@@ -181,6 +187,7 @@ class PrometheusMetricsObserver:
         filling = self._numbers(answers.get(Purpose.WINDOW_START))
         known, self._pods = self._pods, {}
         is_size_missing = False
+        ages_at_arrival: list[float] = []
         for pool in pools:
             interval = self._pools[pool.key].signals.interval
             advances = []
@@ -194,6 +201,7 @@ class PrometheusMetricsObserver:
                     newer_by = memory.advance(sampled_at, prometheus_now)
                     if newer_by > 0:
                         advances.append(newer_by)
+                        ages_at_arrival.append(prometheus_now - sampled_at)
                     if key in filling:
                         memory.fills_rate_window = True
                     elif newer_by > _GAP_INTERVALS * interval.seconds:
@@ -205,6 +213,7 @@ class PrometheusMetricsObserver:
                     self._pods[key] = memory
             if advances:
                 interval.learn(sum(advances) / len(advances))
+        self._lag.learn(ages_at_arrival)
         self._urgent = _SIZES if is_size_missing else frozenset()
 
     def _numbers(self, answer: Answer | None) -> dict[PodKey, float]:
@@ -217,7 +226,8 @@ class PrometheusMetricsObserver:
         would be a fraction of the truth.
         """
         since = pod.ready_since_seconds
-        return since is not None and now_seconds - since < self._settings.rate_window_seconds + LEAST_DISCOVERY_SECONDS
+        window_begins_ago = self._settings.rate_window_seconds + self._lag.seconds
+        return since is not None and now_seconds - since < window_begins_ago + LEAST_DISCOVERY_SECONDS
 
     def _update_means(self, pools: Sequence[PoolQuery], answers: Mapping[Purpose, Answer], now_seconds: float) -> None:
         answered = {

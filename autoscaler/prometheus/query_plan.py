@@ -76,9 +76,14 @@ class QueryPlan:
 _Link = Callable[[Metric], str]
 
 
-def plan_queries(engines: Iterable[str], namespaces: Iterable[str], settings: QuerySettings) -> QueryPlan:
-    """The plan for these engines (keys of ENGINES) and namespaces; nothing to ask where no engine exposes a signal."""
-    writer = _Writer(sorted(engines), one_of(settings.namespace_label, namespaces), settings)
+def plan_queries(
+    engines: Iterable[str], namespaces: Iterable[str], settings: QuerySettings, lag_seconds: int = 0
+) -> QueryPlan:
+    """The plan for these engines (keys of ENGINES) and namespaces; nothing to ask where no engine exposes a signal.
+
+    Where all samples come `lag_seconds` late, the windows of rates end so long ago.
+    """
+    writer = _Writer(sorted(engines), one_of(settings.namespace_label, namespaces), settings, lag_seconds)
     every_tick = {
         Purpose.SAMPLE_TIME: writer.sample_time(),
         Purpose.WINDOW_START: writer.window_start(),
@@ -124,7 +129,10 @@ def _as_part(promql: str, part: Part) -> str:
 class _Writer:
     """Writes the queries; an empty text where none of the engines exposes what is asked for."""
 
-    def __init__(self, engines: list[str], namespace_matcher: str, settings: QuerySettings) -> None:
+    def __init__(
+        self, engines: list[str], namespace_matcher: str, settings: QuerySettings, lag_seconds: int = 0
+    ) -> None:
+        self._lag_seconds = lag_seconds
         self._engines = [ENGINES[name] for name in engines]
         self._namespace_matcher = namespace_matcher
         self._settings = settings
@@ -138,10 +146,11 @@ class _Writer:
         marks = [mark for engine in self._engines for mark in engine.page_marks]
         window = self._settings.rate_window_seconds
         quarter = max(1, window // 4)
+        begins_ago = window + self._lag_seconds
 
         def present(mark: Metric) -> str:
             selector = self._selector(mark)
-            return f"{self._max(mark)} (present_over_time({selector}[{quarter}s] offset {window - quarter}s))"
+            return f"{self._max(mark)} (present_over_time({selector}[{quarter}s] offset {begins_ago - quarter}s))"
 
         return self._chain(marks, present, plain=True)
 
@@ -218,6 +227,8 @@ class _Writer:
     def _number_of(self, signal: Signal) -> _Link:
         kinds = {engine.signals[signal].kind for engine in self._engines if signal in engine.signals}
         window = f"[{self._settings.rate_window_seconds}s]"
+        if self._lag_seconds:
+            window += f" offset {self._lag_seconds}s"
 
         def gauge(metric: Metric) -> str:
             return f"{self._max(metric)} ({self._selector(metric)})"

@@ -16,6 +16,7 @@ from autoscaler.observers.pod_memory import PodMemory
 from autoscaler.observers.pool_means import Distribution, latency
 from autoscaler.observers.pool_signals import PAGE_SIGNALS, PoolMemory, TickTrouble, read_pool, take_values
 from autoscaler.observers.request_means import BoundedMean, HitShare
+from autoscaler.observers.steady_lag import SteadyLag
 from autoscaler.replay.promql_reading import Expression, NotUnderstoodError, read_promql
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample
 from autoscaler.replay.serving_counters import INTER_TOKEN_LATENCY_EDGES, TIME_TO_FIRST_TOKEN_EDGES, ServingSnapshot
@@ -45,6 +46,7 @@ class SimulatedMetrics:
         self._pages = pages
         self._memory = PoolMemory(engine)
         self._pods: dict[str, PodMemory] = {}
+        self._lag = SteadyLag()
         self._prompt_tokens = BoundedMean()
         self._generated_tokens = BoundedMean()
         self._prefix_hits = HitShare()
@@ -93,7 +95,7 @@ class SimulatedMetrics:
 
     def _take_newest_pages(self, query: PoolQuery, now_seconds: float) -> None:
         known, self._pods = self._pods, {}
-        advances = []
+        advances, ages_at_arrival = [], []
         for pod in query.pods:
             newest = self._pages.newest(pod.name, now_seconds)
             if newest is None:
@@ -102,13 +104,15 @@ class SimulatedMetrics:
             newer_by = memory.advance(newest.at_seconds, now_seconds)
             if newer_by > 0:
                 advances.append(newer_by)
+                ages_at_arrival.append(now_seconds - newest.at_seconds)
             take_values(memory, self._values(pod.name, newest.page, now_seconds))
             self._pods[pod.name] = memory
         if advances:
             self._memory.interval.learn(sum(advances) / len(advances))
+        self._lag.learn(ages_at_arrival)
 
     def _values(self, replica: str, page: ServingSnapshot, now_seconds: float) -> list[float | None]:
-        window = self._pages.window(replica, now_seconds, RATE_WINDOW_SECONDS)
+        window = self._pages.window(replica, now_seconds, RATE_WINDOW_SECONDS + self._lag.seconds)
         gauges: dict[Signal, float] = {
             Signal.RUNNING_REQUESTS: page.running_requests,
             Signal.WAITING_REQUESTS: page.waiting_requests,

@@ -26,9 +26,11 @@ class FakeQuerySource:
         self.refused: set[str] = set()
         self.now_seconds = 0.0
         self.rounds: list[tuple[str, ...]] = []
+        self.newest_promql: dict[str, str] = {}  # by question name
 
     def ask(self, questions: Sequence[Question]) -> Sequence[Answer]:
         self.rounds.append(tuple(question.name for question in questions))
+        self.newest_promql |= {question.name: question.promql for question in questions}
         return [self._answer(question) for question in questions]
 
     def _answer(self, question: Question) -> Answer:

@@ -158,6 +158,19 @@ def test_every_signal_of_the_live_pods_is_added_up() -> None:
     assert (found.ready_replicas, found.fresh_replicas, found.coverage, found.warnings) == (2, 2, 1.0, ())
 
 
+def test_rates_are_asked_of_the_time_from_which_samples_have_come() -> None:
+    scene, pool = two_replicas()
+    offsets = []
+    for tick in range(10):
+        lag_seconds = 60.0 if tick < 6 else 0.0
+        scene.sampled_at = dict.fromkeys((0, 1), scene.now - lag_seconds)
+        scene.tick(pool)
+        offsets.append(" offset 60s" in scene.source.newest_promql[PROMPT])
+        scene.now += SCRAPE_SECONDS
+    # The first tick meets the pods, the second sees samples come; what is asked goes by the tick before.
+    assert offsets == [False, False, True, True, True, True, True, False, False, False]
+
+
 def test_pods_that_are_gone_or_not_ready_are_not_in_the_sums() -> None:
     scene, _ = two_replicas()
     scene.scrape(2)

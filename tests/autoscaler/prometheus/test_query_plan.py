@@ -49,6 +49,13 @@ def test_a_counter_becomes_a_rate_before_anything_is_added_up() -> None:
     )
 
 
+def test_where_all_samples_come_late_a_rates_window_ends_where_they_do() -> None:
+    plan = plan_queries(["triton-tensorrt-llm"], ["a"], SETTINGS, lag_seconds=60).every_tick
+    assert 'rate(nv_inference_request_success{namespace="a"}[60s] offset 60s)' in plan[Purpose.REQUESTS_FINISHED].promql
+    assert "[15s] offset 105s" in plan[Purpose.WINDOW_START].promql
+    assert "offset" not in plan[Purpose.KV_CACHE_USAGE].promql
+
+
 def test_a_ratio_of_two_metrics_is_taken_per_model() -> None:
     promql = plan_queries(["triton-tensorrt-llm"], ["a"], SETTINGS).every_tick[Purpose.KV_CACHE_USAGE].promql
     blocks = 'nv_trt_llm_kv_cache_block_metrics{namespace="a", kv_cache_block_type='
