@@ -104,7 +104,7 @@ def _foreign(owner: GroupOwner, owners: Mapping[str, GroupOwner | None], ours: S
         ),
         ways_out=(
             f"take the group over and pass on what we do not know: `--forward-to {address}` first, our APIService "
-            "after it (deploy/README.md, Sharing the metrics groups)",
+            "after it (deploy/other-providers.md)",
             _object_metrics(owners, ours),
         ),
     )
