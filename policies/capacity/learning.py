@@ -35,6 +35,8 @@ LEAST_SECONDS_BETWEEN = 45.0
 # A rate over a minute, smoothed over half of one, is as late as a mean over two minutes.
 SMOOTHING_SECONDS = 30.0
 LEAST_COVERAGE = 0.9
+# Sequences that decode on a replica, on average: with fewer the windows tell of nothing but a step alone.
+LEAST_DECODING = 0.2
 # Of the requests in an engine. A request or two wait for the next step even where nothing queues.
 QUEUE_SHARE = 0.1
 
@@ -145,7 +147,7 @@ def _sample(memory: CapacityMemory, metrics: MetricsObservation, evidence: Capac
     rates, seconds = memory.rates, metrics.latency.mean_time_per_output_token_seconds
     since = memory.steady_since_seconds
     is_young = since is None or evidence.now_seconds - since < YOUNG_SECONDS + LATENCY_WINDOW_SECONDS
-    if rates is None or seconds is None or seconds <= 0 or rates.generated_tokens <= 0:
+    if rates is None or seconds is None or rates.generated_tokens * seconds < LEAST_DECODING:
         return None
     if is_young or evidence.is_rolling_out or metrics.coverage < LEAST_COVERAGE or metrics.ready_replicas == 0:
         return None

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from policies.capacity.step_time import StepLoad
 
-# Windows of about the same load are one mean; a class is a quarter wide.
-CLASS_WIDTH = 1.25
+# Windows of about the same load are one mean: up to half as much again.
+CLASS_WIDTH = 1.5
 LARGEST_WEIGHT = 12.0  # a class tells of its last dozen windows
-HALF_LIFE_WINDOWS = 90.0  # of classes that are visited no more: an hour and a half of traffic, however long the night
+HALF_LIFE_WINDOWS = 90.0  # of classes that are visited no more: an hour and a half of such traffic
+# A window with less than half of a class's load makes it fade a tenth as much: a night must not forget the day.
+QUIET_SHARE, QUIET_FADING = 0.5, 0.1
 MAXIMUM_CLASSES = 14
 
 
@@ -42,19 +44,21 @@ class LoadSample:
 
 
 def with_sample(samples: tuple[LoadSample, ...], new: LoadSample) -> tuple[LoadSample, ...]:
-    """The samples with one more window: older ones weigh a little less, the lightest beyond 14 are dropped."""
-    fading = 0.5 ** (1.0 / HALF_LIFE_WINDOWS)
+    """The samples with one more window, by load: older ones weigh a little less; of more than 14 those of the least
+    load go, as the others tell more of what a replica can do.
+    """
     place = _load_class(new)
     kept, merged = [], new
     for sample in samples:
+        is_quiet = new.generated_tokens_per_second < QUIET_SHARE * sample.generated_tokens_per_second
+        fading = 0.5 ** ((QUIET_FADING if is_quiet else 1.0) / HALF_LIFE_WINDOWS)
         faded = replace(sample, weight=sample.weight * fading)
         if _load_class(sample) == place:
             merged = _merge(faded, new)
         else:
             kept.append(faded)
     kept.append(merged)
-    kept.sort(key=lambda sample: -sample.weight)
-    return tuple(sorted(kept[:MAXIMUM_CLASSES], key=lambda sample: sample.generated_tokens_per_second))
+    return tuple(sorted(kept, key=lambda sample: sample.generated_tokens_per_second)[-MAXIMUM_CLASSES:])
 
 
 def total_weight(samples: tuple[LoadSample, ...]) -> float:

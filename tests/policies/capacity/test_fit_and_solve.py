@@ -87,8 +87,8 @@ def test_at_its_capacity_a_replica_has_work_for_one_second_a_second() -> None:
 
 def test_a_step_takes_what_the_law_says() -> None:
     law = StepTimeLaw("round", 1e-3, 1e-4, 3e-3, 2e-5, 4e-5, 1e-8, 0.0)
-    # 100 sequences: 1 ms and sqrt(3^2 + 4^2) ms; 10 ms for them and 1 ms for their contexts; half a prompt of sqrt(3^2 +
-    # (4 + 20)^2) - 5 ms.
+    # 100 sequences: 1 ms and sqrt(3^2 + 4^2) ms; 10 ms for them and 1 ms for their contexts; half a prompt of
+    # sqrt(3^2 + (4 + 20)^2) - 5 ms.
     terms = law.terms(StepLoad(100.0, 1000.0, 0.5, 1000.0))
     assert terms == pytest.approx((6e-3, 11e-3, 0.5 * ((9 + 576) ** 0.5 - 5) * 1e-3))
 

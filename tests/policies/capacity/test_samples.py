@@ -41,7 +41,14 @@ def test_a_load_that_is_visited_no_more_fades() -> None:
     assert later[0].weight == pytest.approx(before[0].weight / 2)
 
 
+def test_quiet_windows_make_a_busy_load_fade_a_tenth_as_much() -> None:
+    quiet = replace(SAMPLE, generated_tokens_per_second=300.0)
+    before, later = after(*([SAMPLE] * 12)), after(*([SAMPLE] * 12), *([quiet] * 90))
+    assert later[-1].weight == pytest.approx(before[0].weight * 0.5**0.1)
+
+
 def test_no_more_is_kept_than_a_status_holds() -> None:
     found = after(*(replace(SAMPLE, generated_tokens_per_second=10.0 * 1.5**place) for place in range(40)))
     assert len(found) == MAXIMUM_CLASSES
+    assert found[-1].generated_tokens_per_second == pytest.approx(10.0 * 1.5**39)
     assert total_weight(found) < MAXIMUM_CLASSES
