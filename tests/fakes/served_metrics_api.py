@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from autoscaler.clock import ManualClock
+from autoscaler.clock import Clock, ManualClock
 from autoscaler.external_metrics.app import add_health, create_app
 from autoscaler.external_metrics.front_proxy import FrontProxyTrust, NoTrust
 from autoscaler.external_metrics.guard import Guard
@@ -56,7 +56,9 @@ class Answer:
 class ServedMetricsApi:
     """One served API; a context manager. By default one pool wants 7 replicas, and only the front proxy is known."""
 
-    def __init__(self, source: MetricSource | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self, source: MetricSource | None = None, limits: Limits | None = None, clock: Clock | None = None
+    ) -> None:
         # TLS itself goes by the real time.
         self.guard_clock = ManualClock(time.time())
         self.clock = ManualClock(NOW)
@@ -68,7 +70,7 @@ class ServedMetricsApi:
         self.context = RenewedContext(self.material.pair)
         assert self.context.look_at_clients_of(self.authority.pem) is None
         self._executor = ThreadPoolExecutor(2)
-        app = create_app(self.pools, self.clock)
+        app = create_app(self.pools, clock or self.clock)
         add_health(app)
         reviews = Reviews(self.reviews_api, self.clock)
         guard = Guard(app, lambda: self.trust, reviews, self._executor, self.guard_clock)

@@ -29,9 +29,13 @@ _PLAYED_BY_THE_TEST = frozenset({"Deployment", "PodDisruptionBudget", "ConfigMap
 class InstalledMetricsApi:
     """The overlay on a control plane, with its Service leading to a port of this host; a context manager."""
 
-    def __init__(self, control_plane: ControlPlane, port: int, *further_overlays: Path) -> None:
-        """Further overlays may hold the same objects as the first: what differs is there too."""
+    def __init__(self, control_plane: ControlPlane, port: int, *further_overlays: Path, is_kept: bool = False) -> None:
+        """Further overlays may hold the same objects as the first: what differs is there too.
+
+        `is_kept`: the control plane ends with the test, so that nothing need be taken away.
+        """
         self._control_plane = control_plane
+        self._is_kept = is_kept
         shipped: dict[tuple[str, str, str], dict[str, Any]] = {}
         for overlay in (*further_overlays, OVERLAY):
             for document in filter(None, yaml.safe_load_all(control_plane.kubectl("kustomize", overlay))):
@@ -61,6 +65,8 @@ class InstalledMetricsApi:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._is_kept:
+            return
         api = self._control_plane.api
         # First what everybody's discovery asks; the namespace takes the rest with it.
         self.remove_api_services()
