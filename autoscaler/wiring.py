@@ -91,16 +91,18 @@ def run_controller(settings: ControllerSettings) -> int | StartFailed:
         assert settings.metrics_api is not None
         return StartFailed(f"cannot listen on {settings.http_host}:{settings.metrics_api.port}: {error.strerror}")
     external_scaler = _external_scaler(settings, parts, metrics)
-    loop, app = _assemble(settings, parts, telemetry, metrics, metrics_api)
-    try:
-        server = HttpServer(app, settings.http_host, settings.http_port)
-    except OSError as error:
-        return StartFailed(f"cannot listen on {settings.http_host}:{settings.http_port}: {error.strerror}")
     try:
         if external_scaler:
             external_scaler.start()
     except OSError as error:
+        _stop(metrics_api)
         return StartFailed(f"KEDA's external scaler: {error}")
+    loop, app = _assemble(settings, parts, telemetry, metrics, metrics_api)
+    try:
+        server = HttpServer(app, settings.http_host, settings.http_port)
+    except OSError as error:
+        _stop(external_scaler, metrics_api)
+        return StartFailed(f"cannot listen on {settings.http_host}:{settings.http_port}: {error.strerror}")
     stop = _stop_on_signals()
     server.start()
     if metrics_api:
@@ -111,13 +113,16 @@ def run_controller(settings: ControllerSettings) -> int | StartFailed:
     stop.wait()
     logger.info("stopping")
     loop.stop()
-    if external_scaler:
-        external_scaler.stop()
-    if metrics_api:
-        metrics_api.stop()
+    _stop(external_scaler, metrics_api)
     parts.stop()
     server.stop()
     return 0
+
+
+def _stop(*servers: ExternalScalerServer | MetricsApi | None) -> None:
+    for server in servers:
+        if server is not None:
+            server.stop()
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,26 @@ def test_every_commands_help_has_an_example(path: tuple[str, ...]) -> None:
             "reading kubeconfig /nowhere/kubeconfig failed",
             id="no such kubeconfig",
         ),
+        pytest.param(
+            ("run", "--prometheus-url", URL, "--forward-to", "https://keda"),
+            "--forward-to goes with --metrics-api-port",
+            id="a provider behind nothing",
+        ),
+        pytest.param(
+            ("run", "--prometheus-url", URL, "--metrics-api-port", "0", "--forward-to", "http://keda"),
+            "url: http://keda: an https:// address is wanted",
+            id="a provider in the clear",
+        ),
+        pytest.param(
+            ("run", "--prometheus-url", URL, "--keda-port", "0"),
+            "--keda-port and --keda-certificate go together",
+            id="KEDA in the clear",
+        ),
+        pytest.param(
+            ("run", "--prometheus-url", URL, "--dry-run", "--keda-port", "0", "--keda-certificate", "/keda"),
+            "--dry-run answers no KEDA: its HPA would write what it reads there",
+            id="a dry run that KEDA acts on",
+        ),
         pytest.param(("explain",), "explain: give NAMESPACE/NAME or --log FILE (or both)", id="explain of nothing"),
         pytest.param(("explain", "llama", "--url", URL), "llama: NAMESPACE/NAME is wanted", id="a name alone"),
         pytest.param(("explain", "a/b", "--url", "x:1"), "an http:// or https:// address is wanted", id="no address"),
@@ -156,6 +176,11 @@ def test_wrong_usage_ends_with_2_and_one_clear_line(arguments: tuple[str, ...], 
             ("--decisions", "/nowhere/log"), "cannot write decisions to /nowhere/log: No such", id="no such log"
         ),
         pytest.param(("--context", "other"), "(context other) failed", id="no such context"),
+        pytest.param(
+            ("--keda-port", "0", "--keda-certificate", "/nowhere"),
+            "KEDA's external scaler: [Errno 2] No such file or directory: '/nowhere/tls.crt'",
+            id="no certificates for KEDA",
+        ),
     ],
 )
 def test_a_controller_that_cannot_begin_says_why(kubeconfig: str, arguments: tuple[str, ...], said: str) -> None:
