@@ -56,8 +56,15 @@ TRACES ?= tests/data/traces
 bench-forecast: setup ## the forecaster's accuracy, events and cost; TRACES=DIR for other recorded loads
 	@$(BIN)/python -m tests.benchmarks.forecast --traces $(TRACES)
 
+MODULES ?=
+mutation: setup ## how many small faults in policies/ the tests find; MODULES='policies/history.py' for some (all: hours)
+	@$(BIN)/python -m tests.mutation $(foreach module,$(MODULES),'$(module)')
+
 reference: setup ## write the generated pages anew: the decision record, the knobs
 	@$(BIN)/python -m autoscaler.reference
+
+bench-capacity: setup ## how near a learned capacity comes to the truth in simulation, and what a wrong one costs (10 min)
+	@$(BIN)/python -m tests.benchmarks.capacity
 
 lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .
@@ -65,4 +72,4 @@ lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast reference lint
+.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast bench-capacity mutation reference lint
