@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from autoscaler.controller.pool_report import Decided, PoolReport, Rejected, Unobserved
 from policies.observation import MetricsObservation
 from policies.reasons import Reason
+from policies.recommenders.inter_token_latency_divergence import gap_ratio
 
 # From a tick over a few pools to one that eats its whole interval.
 TICK_BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -37,6 +38,11 @@ class PoolCollector(Collector):
         coverage = GaugeMetricFamily(
             "tokenscaler_coverage_ratio", "Share of ready replicas with fresh samples.", labels=pool_labels
         )
+        divergence = GaugeMetricFamily(
+            "tokenscaler_inter_token_latency_divergence_ratio",
+            "99th percentile of the gaps between tokens over their median; above 3 together with a queue is overload.",
+            labels=pool_labels,
+        )
         binding = GaugeMetricFamily(
             "tokenscaler_binding_reason", "1 for the reason of the count.", labels=[*pool_labels, "reason"]
         )
@@ -56,10 +62,13 @@ class PoolCollector(Collector):
             binding.add_metric([*labels, report.decision.reason.value], 1.0)
             metrics = report.decision_input.metrics
             coverage.add_metric(labels, metrics.coverage if isinstance(metrics, MetricsObservation) else 0.0)
+            ratio = gap_ratio(metrics.latency) if isinstance(metrics, MetricsObservation) else None
+            if ratio is not None:
+                divergence.add_metric(labels, ratio)
             for vote in report.decision.recommendations:
                 if vote.replicas is not None:
                     votes.add_metric([*labels, vote.recommender], vote.replicas)
-        yield from (desired, spec, ready, starting, stuck, coverage, binding, votes)
+        yield from (desired, spec, ready, starting, stuck, coverage, divergence, binding, votes)
 
 
 def _reason(report: PoolReport) -> Reason:

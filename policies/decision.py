@@ -22,6 +22,7 @@ from policies.explanation import explain
 from policies.history import ScalingHistory, after_any_gap, with_recommendation
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation
+from policies.recommenders.inter_token_latency_divergence import divergence_of
 from policies.recommenders.recommender import RECOMMENDERS
 from policies.sight import assess_sight
 from policies.situation import Situation, largest
@@ -193,6 +194,7 @@ def _reason(situation: Situation, telling: list[DecisionStep]) -> Reason:
 def _next_history(situation: Situation, steps: list[DecisionStep], desired_replicas: int) -> ScalingHistory:
     now_seconds, sight, history = situation.now_seconds, situation.sight, situation.history
     kept_seconds = longest_window_seconds(situation.decision_input)
+    divergence = divergence_of(situation.decision_input, history)
     for step in steps:
         if step.name == RECOMMENDED_AFTER and not is_refusal(situation, step.reason):
             history = with_recommendation(history, now_seconds, step.after, kept_seconds)
@@ -206,4 +208,6 @@ def _next_history(situation: Situation, steps: list[DecisionStep], desired_repli
         low_coverage_since_seconds=sight.low_coverage_since_seconds,
         most_missing_replicas=sight.most_missing_replicas,
         idle_since_seconds=situation.idle_since_seconds,
+        latency_measured_at_seconds=divergence.measured_at_seconds,
+        uneven_measurements=divergence.measurements,
     )

@@ -53,6 +53,8 @@ class ScalingHistory:
     most_missing_replicas: int = 0  # since then
     idle_since_seconds: float | None = None  # since when counters prove that there is no request
     is_scaled_to_zero: bool = False  # the zero is ours: our own last rescale went there
+    latency_measured_at_seconds: float | None = None  # of the last latencies whose gaps between tokens were judged
+    uneven_measurements: int = 0  # how many of them in a row have diverged, up to what is believed
 
 
 def new_history(now_seconds: float, spec_replicas: int) -> ScalingHistory:

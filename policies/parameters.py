@@ -15,6 +15,7 @@ from policies.constraints.missing_data import MissingDataParameters
 from policies.parameter_model import UNIQUE_NAMES, CelRule, ParameterModel
 from policies.recommenders.custom import CustomParameters
 from policies.recommenders.forecast import ForecastParameters
+from policies.recommenders.inter_token_latency_divergence import InterTokenLatencyDivergenceParameters
 from policies.recommenders.kv_cache import KVCacheParameters
 from policies.recommenders.pending_requests import PendingRequestsParameters
 from policies.recommenders.schedule import ScheduleWindow
@@ -43,6 +44,7 @@ class SignalParameters(ParameterModel):
     token_rate: TokenRateParameters | None = None
     kv_cache: KVCacheParameters | None = None
     waiting_requests: WaitingRequestsParameters | None = None
+    inter_token_latency_divergence: InterTokenLatencyDivergenceParameters | None = None
     pending_requests: PendingRequestsParameters | None = None
     custom: tuple[CustomParameters, ...] = Field(
         default=(), max_length=8, description="Votes of the user's own.", json_schema_extra=UNIQUE_NAMES

@@ -14,6 +14,8 @@ class Reason(StrEnum):
     WORK_RATE = "WorkRate"
     KV_CACHE = "KVCache"
     WAITING_REQUESTS = "WaitingRequests"
+    INTER_TOKEN_LATENCY_DIVERGENCE = "InterTokenLatencyDivergence"
+    NO_DIVERGENCE = "NoDivergence"  # the gaps between tokens are even, or nothing can be told of them
     PENDING_REQUESTS = "PendingRequests"
     CUSTOM = "Custom"
     SCHEDULE = "Schedule"
@@ -69,6 +71,8 @@ class Reason(StrEnum):
     # Supply.
     REPLICAS_WORK = "ReplicasWork"
     WEDGED_REPLICAS = "WedgedReplicas"  # ready replicas hold requests and finish none
+    ROUTING_BALANCED = "RoutingBalanced"
+    ROUTING_IMBALANCED = "RoutingImbalanced"  # one replica is full while most are not: more replicas do not help
     STARTS_IN_TIME = "StartsInTime"
     STARTS_SLOWLY = "StartsSlowly"  # replicas take longer to start than the policy says
 

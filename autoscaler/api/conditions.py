@@ -30,6 +30,7 @@ class ConditionType(StrEnum):
     SCALING_LIMITED = "ScalingLimited"
     SELECTOR_UNAMBIGUOUS = "SelectorUnambiguous"
     REPLICAS_WORK = "ReplicasWork"
+    ROUTING_BALANCED = "RoutingBalanced"
     COLD_STARTS_IN_TIME = "ColdStartsInTime"
     CAPACITY_LEARNED = "CapacityLearned"
     FORECAST_REACHES = "ForecastReaches"

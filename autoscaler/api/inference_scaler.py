@@ -60,7 +60,7 @@ class AcceleratorPoolRef(ParameterModel):
 
 
 # Signals that are read from an engine's own metrics page.
-_ENGINE_SIGNALS = ("tokensInFlight", "tokenRate", "kvCache", "waitingRequests")
+_ENGINE_SIGNALS = ("tokensInFlight", "tokenRate", "kvCache", "waitingRequests", "interTokenLatencyDivergence")
 
 
 class InferenceScalerSpec(ScalingParameters):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
 from autoscaler.controller.capacity_condition import judge_capacity
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
-from autoscaler.controller.supply_conditions import judge_selector, judge_supply
+from autoscaler.controller.supply_conditions import judge_routing, judge_selector, judge_supply
 from autoscaler.decision_record import ActuationOutcome
 from policies.decision import ScalingDecision
 from policies.observation import MetricsObservation, ObservationUnavailable
@@ -69,6 +69,10 @@ class _Conditions:
     def set(self, kind: ConditionType, status: ConditionStatus, reason: Reason, message: str) -> None:
         self.result = set_condition(self.result, kind, status, reason, message, self._generation, self._now_seconds)
 
+    def is_false(self, kind: ConditionType) -> bool:
+        """Whether this condition stands, and is False."""
+        return any(condition.type is kind and condition.status is FALSE for condition in self.result)
+
     def set_if_telling(self, kind: ConditionType, status: ConditionStatus, reason: Reason, message: str) -> None:
         """That all is well is only worth saying where it was not."""
         if status is not TRUE or any(condition.type is kind for condition in self.result):
@@ -84,6 +88,10 @@ def _judge_decided(report: Decided, conditions: _Conditions) -> None:
     conditions.set(ConditionType.SCALING_ACTIVE, *_activity(report.decision))
     conditions.set(ConditionType.SCALING_LIMITED, *_limit(report.decision))
     conditions.set_if_telling(ConditionType.SELECTOR_UNAMBIGUOUS, *judge_selector(report.workload))
+    was_imbalanced = conditions.is_false(ConditionType.ROUTING_BALANCED)
+    routing = judge_routing(report.decision_input.metrics, was_imbalanced)
+    if routing is not None:
+        conditions.set_if_telling(ConditionType.ROUTING_BALANCED, *routing)
     for kind, judgement in judge_supply(report.decision_input):
         conditions.set_if_telling(kind, *judgement)
     if report.capacity is not None:

@@ -12,9 +12,14 @@ from policies.cold_start import ColdStart
 from policies.decision_input import DecisionInput
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.reasons import Reason
+from policies.signals import Signal
 from policies.wording import counted, duration
 
 NAMED_REPLICAS = 10
+# A replica without room beside replicas that are half empty: the router's doing, and no reason for more replicas.
+FULL_KV_CACHE, HALF_EMPTY_KV_CACHE = 0.95, 0.60
+# It is over when no replica is nearly full: usage goes up and down within seconds.
+RELIEVED_KV_CACHE = 0.85
 
 Judgement: TypeAlias = tuple[ConditionStatus, Reason, str]
 
@@ -52,6 +57,19 @@ def _replicas(counts: ReplicaCounts, metrics: MetricsObservation | ObservationUn
         parts.append(f"{counts.wedged} wedged, with requests and no progress while others go on: {names}{more}")
     reason = Reason.WEDGED_REPLICAS if counts.wedged else Reason.STUCK_REPLICAS
     return ConditionStatus.FALSE, reason, "; ".join(parts)
+
+
+def judge_routing(metrics: MetricsObservation | ObservationUnavailable, was_imbalanced: bool) -> Judgement | None:
+    """Whether the load is spread over the replicas; None where the KV caches of fewer than two are known."""
+    usage = metrics.signals.get(Signal.KV_CACHE_USAGE) if isinstance(metrics, MetricsObservation) else None
+    if usage is None or usage.known_replicas < 2:
+        return None
+    seen = f"the fullest KV cache is at {usage.maximum:.0%}, the mean of {usage.known_replicas} at {usage.mean:.0%}"
+    limit = RELIEVED_KV_CACHE if was_imbalanced else FULL_KV_CACHE
+    if usage.maximum > limit and usage.mean < HALF_EMPTY_KV_CACHE:
+        message = f"{seen}: the router does not spread the load, and more replicas would not help"
+        return ConditionStatus.FALSE, Reason.ROUTING_IMBALANCED, message
+    return ConditionStatus.TRUE, Reason.ROUTING_BALANCED, seen
 
 
 def _cold_starts(cold_start: ColdStart, prior_seconds: float) -> Judgement:

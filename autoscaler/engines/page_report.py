@@ -44,6 +44,7 @@ _NEEDED: Mapping[str, tuple[frozenset[Signal], ...]] = {
     "tokenRate": (frozenset({Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS}),),
     "kvCache": (frozenset({Signal.KV_CACHE_USAGE}),),
     "waitingRequests": (frozenset({Signal.WAITING_REQUESTS}),),
+    "interTokenLatencyDivergence": (frozenset({Signal.INTER_TOKEN_LATENCY}),),
 }
 
 

@@ -45,6 +45,7 @@ UNITS_BY_ENDING = {
 UNITS = {
     "signals.tokensInFlight.perReplica": "tokens",
     "signals.waitingRequests.perReplica": "requests",
+    "signals.interTokenLatencyDivergence.ratio": "ratio",
     "signals.pendingRequests.perReplica": "requests",
     "signals.custom[].perReplica": "the query's own",
     "behavior.scaleUp.policies[].value": "replicas or percent",

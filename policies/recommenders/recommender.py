@@ -8,6 +8,7 @@ from policies.decision_input import DecisionInput
 from policies.recommendation import ScalingRecommendation
 from policies.recommenders.custom import recommend_custom
 from policies.recommenders.forecast import recommend_forecast
+from policies.recommenders.inter_token_latency_divergence import recommend_inter_token_latency_divergence
 from policies.recommenders.kv_cache import recommend_kv_cache
 from policies.recommenders.pending_requests import recommend_pending_requests
 from policies.recommenders.schedule import recommend_schedule
@@ -34,6 +35,7 @@ RECOMMENDERS: dict[str, Recommender] = {
     "workRate": recommend_work_rate,
     "kvCache": recommend_kv_cache,
     "waitingRequests": recommend_waiting_requests,
+    "interTokenLatencyDivergence": recommend_inter_token_latency_divergence,
     "pendingRequests": recommend_pending_requests,
     "custom": recommend_custom,
     "schedule": recommend_schedule,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from policies.decision_input import DecisionInput
 from policies.history import ScaleEvent, ScalingHistory, TimedRecommendation
-from policies.observation import MetricsObservation, QueryUnknown, QueryValue, ReplicaCounts
+from policies.observation import MetricsObservation, PoolLatency, QueryUnknown, QueryValue, ReplicaCounts
 from policies.parameters import ScalingParameters
 from policies.signals import PoolSignal, Sample, Signal, Unknown, over_replicas
 from tests.builders import CAPACITY_TOKENS, NOW, a_policy
@@ -87,6 +87,8 @@ class Pool:
     history: ScalingHistory
     stuck: int = 0
     outlasting: int = 0
+    latency: PoolLatency = field(default_factory=PoolLatency)
+    unsteady: float = 0.0  # what replicas that are not ready hold of each kind of load, as the share of one
 
     @property
     def current(self) -> int:
@@ -102,7 +104,11 @@ class Pool:
             stuck=self.stuck,
             outlasting=min(self.outlasting, self.stuck),
         )
-        return DecisionInput(NOW, self.policy, counts, observe(self.loads, self.queries), self.history)
+        metrics = observe(self.loads, self.queries)
+        held = observe((Load(*[self.unsteady] * 4),), {}).signals
+        signals = {name: replace(each, unsteady_total=held[name].total) for name, each in metrics.signals.items()}
+        metrics = replace(metrics, signals=signals, latency=self.latency, unsteady_replicas=int(self.unsteady > 0.0))
+        return DecisionInput(NOW, self.policy, counts, metrics, self.history)
 
     def busier(self, factor: float) -> Pool:
         queries = {name: None if value is None else value * factor for name, value in self.queries.items()}
@@ -114,6 +120,7 @@ SIGNALS: dict[str, Any] = {
     "tokenRate": st.just({"perReplicaPerSecond": RATE_PER_REPLICA}),
     "kvCache": st.sampled_from([{"headroomPercent": 0}, {"headroomPercent": 15}]),
     "waitingRequests": st.just({"perReplica": WAITING_PER_REPLICA}),
+    "interTokenLatencyDivergence": st.just({}),
     "pendingRequests": st.just({"query": "q", "perReplica": PENDING_PER_REPLICA}),
     "custom": st.just([{"name": "depth", "query": "q", "perReplica": 2.0}]),
 }
@@ -161,6 +168,7 @@ def policies(draw: st.DrawFn) -> ScalingParameters:
             "fallback": draw(st.one_of(st.none(), st.fixed_dictionaries({"replicas": st.integers(0, maximum)}))),
         },
         coldStart={"priorSeconds": draw(st.sampled_from([1, 300]))},
+        objectives=draw(st.sampled_from([None, {}])),
     )
 
 
@@ -195,7 +203,22 @@ def histories(draw: st.DrawFn) -> ScalingHistory:
         most_missing_replicas=draw(st.integers(0, 20)),
         idle_since_seconds=draw(optional_times),
         is_scaled_to_zero=draw(st.booleans()),
+        latency_measured_at_seconds=draw(optional_times),
+        uneven_measurements=draw(st.integers(0, 2)),
     )
+
+
+latencies = st.builds(
+    lambda median, ratio, missed: PoolLatency(
+        inter_token_latency_p50_seconds=median,
+        inter_token_latency_p99_seconds=median * ratio,
+        outside_objectives_share=missed,
+        measured_at_seconds=NOW,
+    ),
+    median=st.sampled_from([0.01, 0.03]),
+    ratio=st.floats(1.0, 30.0),
+    missed=st.sampled_from([None, 0.0, 0.01, 0.5]),
+)
 
 
 @st.composite
@@ -210,4 +233,6 @@ def pools(draw: st.DrawFn, replica_loads: st.SearchStrategy[Load] = loads) -> Po
         history=draw(histories()),
         stuck=draw(st.sampled_from([0, 0, 0, 1, 2, 5])),
         outlasting=draw(st.sampled_from([0, 1, 5])),
+        latency=draw(st.one_of(st.just(PoolLatency()), latencies)),
+        unsteady=draw(st.sampled_from([0.0, 0.0, 0.5, 1.0])),
     )

@@ -15,7 +15,7 @@ from policies.constraints.replica_bounds import bounds_at
 from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
 from policies.history import with_rescale
-from policies.observation import ReplicaCounts
+from policies.observation import PoolLatency, ReplicaCounts
 from policies.parameters import Mode, ScalingParameters
 from policies.reasons import Reason
 from tests.builders import NOW, a_blackout, a_history, a_policy
@@ -78,6 +78,21 @@ def test_what_is_not_known_never_lowers_the_count(pool: Pool, data: st.DataObjec
     )
     full, less = decide(pool.decision_input()), decide(partial.decision_input())
     assert less.desired_replicas >= min(full.desired_replicas, pool.current)
+
+
+@laws
+@given(pools())
+def test_latencies_that_are_not_known_never_lower_the_count(pool: Pool) -> None:
+    full, less = decide(pool.decision_input()), decide(replace(pool, latency=PoolLatency()).decision_input())
+    assert less.desired_replicas >= min(full.desired_replicas, pool.current)
+
+
+@laws
+@given(pools(), st.floats(0.0, 5.0))
+def test_what_unsteady_replicas_hold_lowers_no_count_and_raises_none(pool: Pool, held: float) -> None:
+    without = decide(replace(pool, unsteady=0.0).decision_input()).desired_replicas
+    count = decide(replace(pool, unsteady=held).decision_input()).desired_replicas
+    assert without <= count <= max(without, pool.current)
 
 
 @laws

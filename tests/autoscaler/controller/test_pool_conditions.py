@@ -10,7 +10,8 @@ from autoscaler.controller.pool_report import PoolReport
 from policies.cold_start import ColdStart
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
-from tests.builders import NOW, a_blackout, a_history, an_observation
+from policies.signals import Signal
+from tests.builders import NOW, a_blackout, a_history, a_signal, an_observation
 from tests.pool_builders import (
     a_crash_report,
     a_decision_report,
@@ -327,5 +328,49 @@ def test_whether_all_replicas_work(replicas: ReplicaCounts, wedged: tuple[str, .
 )
 def test_whether_the_selector_matches_the_targets_own_pods_alone(report: PoolReport, expected: str | None) -> None:
     condition = judged(report).get(ConditionType.SELECTOR_UNAMBIGUOUS)
+    said = None if condition is None else f"{condition.status.value} {condition.reason} {condition.message}"
+    assert said == expected
+
+
+def _with_caches(*usage: float | None) -> PoolReport:
+    return a_decision_report(metrics=an_observation({Signal.KV_CACHE_USAGE: a_signal(*usage)}))
+
+
+SKEWED = _with_caches(0.98, 0.3, 0.4, 0.32)
+
+
+@pytest.mark.parametrize(
+    ("before", "report", "expected"),
+    [
+        pytest.param(None, _with_caches(0.9, 0.3, 0.4, 0.3), None, id="unequal, but no replica is full"),
+        pytest.param(None, _with_caches(0.98, 0.8, 0.9, 0.7), None, id="full because all of them are"),
+        pytest.param(None, _with_caches(0.98, None, None, None), None, id="one replica is no comparison"),
+        pytest.param(
+            None,
+            SKEWED,
+            "False RoutingImbalanced the fullest KV cache is at 98%, the mean of 4 at 50%: the router does not spread "
+            "the load, and more replicas would not help",
+            id="one is full, the others are half empty",
+        ),
+        pytest.param(
+            SKEWED,
+            _with_caches(0.9, 0.3, 0.4, 0.32),
+            "False RoutingImbalanced the fullest KV cache is at 90%, the mean of 4 at 48%: the router does not spread "
+            "the load, and more replicas would not help",
+            id="a little room is not the end of it",
+        ),
+        pytest.param(
+            SKEWED,
+            _with_caches(0.5, 0.3, 0.4, 0.32),
+            "True RoutingBalanced the fullest KV cache is at 50%, the mean of 4 at 38%",
+            id="it is over",
+        ),
+    ],
+)
+def test_whether_the_router_spreads_the_load(
+    before: PoolReport | None, report: PoolReport, expected: str | None
+) -> None:
+    conditions = judged_conditions((), before) if before is not None else ()
+    condition = judged(report, conditions).get(ConditionType.ROUTING_BALANCED)
     said = None if condition is None else f"{condition.status.value} {condition.reason} {condition.message}"
     assert said == expected
