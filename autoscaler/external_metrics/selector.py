@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DOMAIN = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
@@ -60,6 +61,7 @@ class BadSelector:
     problem: str
 
 
+@lru_cache(maxsize=1024)  # an HPA sends the same one every 15 seconds
 def parse_selector(text: str) -> Selector | BadSelector:
     """The selector in `labelSelector=`: "a=b,c!=d,e in (f,g),h,!i,j>5". Empty text selects everything."""
     if len(text) > MAXIMUM_SELECTOR_CHARACTERS:
