@@ -206,7 +206,7 @@ def _external_scaler(
     given = settings.external_scaler
     if given is None:
         return None
-    # gRPC takes 15 MB, which nobody pays who does not use it.
+    # gRPC takes 10 MiB, which nobody pays who does not use it.
     from autoscaler.keda_external_scaler.server import CertificateFiles, ExternalScalerServer
     from autoscaler.keda_external_scaler.service import look_up_in
 

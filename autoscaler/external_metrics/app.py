@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from autoscaler.clock import Clock
 from autoscaler.external_metrics import wire
-from autoscaler.external_metrics.caller import CALLER_STATE, Caller
+from autoscaler.external_metrics.caller import CALLER_STATE, FORWARDED_HEADER, Caller
 from autoscaler.external_metrics.discovery import Discovery, Groups
 from autoscaler.external_metrics.selector import BadSelector, parse_selector
 from autoscaler.external_metrics.values import (
@@ -55,7 +55,8 @@ def create_app(
         found = read_metric(source, namespace, metric, selector, clock.now_seconds())
         if not isinstance(found, MetricUnavailable):
             return answer(wire.value_list(found))
-        if forward is None or found.kind is not ProblemKind.NOT_FOUND or metric in METRIC_NAMES:
+        is_theirs = found.kind is ProblemKind.NOT_FOUND and metric not in METRIC_NAMES
+        if forward is None or not is_theirs or FORWARDED_HEADER in request.headers:
             return refusal_of(found)
         forwarded = await forward(namespace, metric, labelSelector, request.scope.get("state", {}).get(CALLER_STATE))
         # custom-NAME may be ours or theirs; where it is nobody's, our own words say more.

@@ -9,6 +9,10 @@ CALLER_STATE = "caller"
 """Under this name a request's state holds the Caller, once it is known."""
 
 
+FORWARDED_HEADER = "X-Tokenscaler-Forwarded"
+"""A question that we have passed on bears it: should it come back to us, it goes no further."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """A user of the cluster, by the API server's own word or by a TokenReview."""

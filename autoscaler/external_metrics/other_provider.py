@@ -17,7 +17,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from autoscaler.clock import Clock
-from autoscaler.external_metrics.caller import Caller
+from autoscaler.external_metrics.caller import FORWARDED_HEADER, Caller
 from autoscaler.external_metrics.settings import ForwardSettings
 
 CONNECT_SECONDS = 1.0
@@ -95,7 +95,7 @@ class OtherProvider:
         return Answer(response.status, b"".join(pieces), response.headers.get("content-type", ""))
 
     def _headers(self, caller: Caller | None) -> HTTPHeaderDict:
-        headers = HTTPHeaderDict({"Accept": "application/json", "User-Agent": "tokenscaler"})
+        headers = HTTPHeaderDict({"Accept": "application/json", "User-Agent": "tokenscaler", FORWARDED_HEADER: "true"})
         if self._settings.front_proxy_directory is None:
             headers["Authorization"] = f"Bearer {self._settings.token.read_text(encoding='ascii').strip()}"
         elif caller is not None:

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from autoscaler.clock import ManualClock, SystemClock
 from autoscaler.external_metrics.app import ONLY_EXTERNAL_METRICS, create_app
+from autoscaler.external_metrics.caller import FORWARDED_HEADER
 from autoscaler.external_metrics.other_metrics import OtherMetrics, listed_resources
 from autoscaler.external_metrics.settings import ForwardSettings
 from autoscaler.external_metrics.wire import aggregated_media_type
@@ -115,6 +116,17 @@ def test_names_are_quoted_again(both: Both) -> None:
     both.other.behaviour.values[("inference", "a b?c")] = "3"
 
     assert value(both.get("a%20b%3Fc")) == "3"
+
+
+def test_a_question_that_comes_back_to_us_goes_no_further(both: Both) -> None:
+    assert value(both.get("s0-kafka")) == "12500m"
+    (passed_on,) = both.other.metric_requests()
+
+    back = get(both.app, passed_on.path, {FORWARDED_HEADER: passed_on.header(FORWARDED_HEADER)[0]})
+
+    assert back.status_code == 404
+    assert "there is no metric s0-kafka" in back.json()["message"]
+    assert len(both.other.metric_requests()) == 1
 
 
 def test_without_them_we_say_so_and_ours_are_as_before(both: Both) -> None:
