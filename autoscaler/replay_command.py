@@ -15,17 +15,18 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.exit_codes import FINE, WRONG_USAGE
+from autoscaler.replay.agent_sessions import PREFIX, AgentSessions, read_agent_sessions
 from autoscaler.replay.baselines.baseline import BASELINES, Occasion, make_baseline
 from autoscaler.replay.clairvoyant import Clairvoyant, find_clairvoyant
 from autoscaler.replay.comparison import PolicyOutcome, Stage, compare
 from autoscaler.replay.decision_file import DecisionFile
-from autoscaler.replay.fleet_description import Fleet, FleetRefused, fleet_from
+from autoscaler.replay.fleet_description import Fleet, FleetDescription, FleetRefused, fleet_from
 from autoscaler.replay.policy_files import PoliciesRefused, ReplayedPolicy, read_policies
 from autoscaler.replay.replica_work import work
 from autoscaler.replay.report_json import Report, report_document
 from autoscaler.replay.report_text import report_table
 from autoscaler.replay.trace import RequestTrace, TraceError, read_trace
-from autoscaler.replay.trace_load import TraceLoad, trace_load
+from autoscaler.replay.trace_load import Trace, TraceLoad, trace_load
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,7 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     for name in request.baselines:
         if name not in BASELINES:
             problems.append(f"--baseline {name}: no baseline is called so; there are: {', '.join(BASELINES)}")
-    prefix = 0 if isinstance(fleet, FleetRefused) else fleet.description.shared_prefix_tokens
-    load = _load(request, prefix)
+    load = _load(request, FleetDescription() if isinstance(fleet, FleetRefused) else fleet.description)
     if isinstance(load, str):
         problems.append(load)
     if problems or isinstance(policies, PoliciesRefused) or isinstance(fleet, FleetRefused) or isinstance(load, str):
@@ -106,20 +106,39 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     if not len(drawn):
         where = f"from {load.start_seconds:g} to {load.end_seconds:g} s"
         return _Refused((f"{request.trace}: no request arrives {where}; choose another --start, --end or scale",))
-    assumptions = (*load.trace.assumptions, *fleet.assumptions, *(a for each in policies for a in each.assumptions))
+    assumptions = (*_of_the_load(load), *fleet.assumptions, *(a for each in policies for a in each.assumptions))
     return _Prepared(policies, fleet, load, drawn, (*assumptions, *_too_small(policies, fleet, load, drawn)))
 
 
-def _load(request: ReplayRequest, shared_prefix_tokens: int) -> TraceLoad | str:
+def _load(request: ReplayRequest, fleet: FleetDescription) -> TraceLoad | str:
     try:
-        trace = read_trace(Path(request.trace))
-        return trace_load(trace, request.trace_scale, request.start_seconds, request.end_seconds, shared_prefix_tokens)
+        trace: Trace = (
+            read_agent_sessions(request.trace) if request.trace.startswith(PREFIX) else read_trace(Path(request.trace))
+        )
+        return trace_load(
+            trace,
+            request.trace_scale,
+            request.start_seconds,
+            request.end_seconds,
+            fleet.shared_prefix_tokens,
+            fleet.sampled_one_in,
+        )
     except TraceError as error:
         return str(error)
     except OSError as error:
         return f"{request.trace}: cannot be read: {error.strerror}"
     except UnicodeDecodeError:
         return f"{request.trace}: not UTF-8 text; a CSV with the columns of a trace is wanted"
+
+
+def _of_the_load(load: TraceLoad) -> Iterator[str]:
+    if not isinstance(load.trace, AgentSessions):
+        yield from load.trace.assumptions
+    if load.sampled_one_in > 1:
+        yield (
+            f"one of {load.sampled_one_in} requests and replicas is simulated, so counts move in steps of "
+            f"{load.sampled_one_in}; sampledOneIn in the FLEET.yaml says otherwise"
+        )
 
 
 def _too_small(policies: Sequence[ReplayedPolicy], fleet: Fleet, load: TraceLoad, drawn: RequestTrace) -> Iterator[str]:

@@ -4,7 +4,8 @@ The load's work (replicas' worth, `replica_work.py`) is smoothed over a window; 
 replicas, ordered one mean cold start early, so that no dip shorter than a cold start is followed. Cold starts take
 exactly their mean, as somebody who knows the future knows them too. For each of several windows the largest u is sought
 by bisection at which 99.5 % of the requests meet their objectives; the plan with the fewest accelerator-hours counts.
-It is the best of this family, and so at least what the very best plan would need. Where even a fleet of several times
+It is the best of this family, and so at least what the very best plan would need. Of a long load only six evenly spaced
+parts are run in the search, and the hours of the whole plan are counted up. Where even a fleet of several times
 the work gets less than 99.5 %, the target is half a point below what that fleet gets.
 """
 
@@ -21,16 +22,19 @@ from autoscaler.replay.comparison import Stage
 from autoscaler.replay.planned_counts import PlannedCounts
 from autoscaler.replay.policy_files import PoolIdentity, ReplayedPolicy
 from autoscaler.replay.replica_work import work
-from autoscaler.replay.result import PoolResult
 from autoscaler.replay.trace import FloatArray, RequestTrace
+from autoscaler.replay.trace_load import TraceLoad
 
 TARGET = 0.995
 BIN_SECONDS = 15.0
 WINDOWS_SECONDS = (120.0, 30.0, 300.0, 900.0)
 LEAST_UTILISATION, MOST_UTILISATION = 0.25, 1.3
-# So many requests are simulated in the search at most, but no fewer than so many plans tried.
-SEARCH_REQUESTS = 3_000_000
-FEWEST_PLANS = 6
+# A plan is tried on at most about so many requests, and so many are simulated in the whole search.
+TRIAL_REQUESTS = 150_000
+TRIAL_PARTS = 6
+SHORTEST_PART_SECONDS = 900.0
+SEARCH_REQUESTS = 2_000_000
+FEWEST_PLANS, MOST_PLANS = 8, 24
 IDENTITY = PoolIdentity("replay", "clairvoyant", "clairvoyant", "vllm")
 
 
@@ -68,9 +72,7 @@ class Clairvoyant:
 def planned_policy(name: str, counts: tuple[int, ...]) -> ReplayedPolicy:
     """A plan as a policy."""
     identity = replace(IDENTITY, name=name)
-    return ReplayedPolicy(
-        name, identity, counts[0], counts[0], lambda reporters: PlannedCounts(name, counts, BIN_SECONDS)
-    )
+    return ReplayedPolicy(name, identity, counts[0], counts[0], lambda run: PlannedCounts(name, counts, BIN_SECONDS))
 
 
 def find_clairvoyant(stage: Stage, drawn: RequestTrace, seed: int) -> Clairvoyant | None:
@@ -78,7 +80,7 @@ def find_clairvoyant(stage: Stage, drawn: RequestTrace, seed: int) -> Clairvoyan
     if not len(drawn):
         return None
     search = _Search(stage, drawn, seed)
-    plans = max(FEWEST_PLANS, min(24, SEARCH_REQUESTS // len(drawn)))
+    plans = max(FEWEST_PLANS, min(MOST_PLANS, SEARCH_REQUESTS // search.requests_of_a_trial))
     target = search.reachable_target()
     best: Clairvoyant | None = None
     low, high, steps = LEAST_UTILISATION, MOST_UTILISATION, 6
@@ -108,11 +110,13 @@ class _Search:
         load = stage.load.bins(drawn, BIN_SECONDS)
         self._work = work(stage.fleet.profile, load, stage.fleet.objectives)
         self._lead_bins = math.ceil(mean / BIN_SECONDS)
+        self._parts = _parts(stage, drawn)
+        self.requests_of_a_trial = sum(len(part.drawn) for part in self._parts)
 
     def reachable_target(self) -> float:
         """99.5 %, or half a point below what the most generous plan of the family gets."""
-        result = self._run(self.plan(WINDOWS_SECONDS[0], LEAST_UTILISATION))
-        return min(TARGET, (result.attainment or 0.0) - 0.005)
+        trial = self._try(self.plan(WINDOWS_SECONDS[0], LEAST_UTILISATION))
+        return min(TARGET, trial.attainment - 0.005)
 
     def plan(self, window_seconds: float, utilisation: float) -> tuple[int, ...]:
         """The counts by bin."""
@@ -131,17 +135,16 @@ class _Search:
         for _ in range(steps):
             middle = (low + high) / 2.0
             counts = self.plan(window_seconds, middle)
-            result = self._run(counts)
+            trial = self._try(counts)
             if self.was_stopped:
                 return None
-            attainment = result.attainment or 0.0
-            if attainment >= target:
+            if trial.attainment >= target:
                 low = middle
                 found = Clairvoyant(
                     counts=counts,
-                    accelerator_hours=result.accelerator_hours,
-                    replica_hours=result.replica_hours,
-                    attainment=attainment,
+                    accelerator_hours=trial.replica_hours * self._stage.fleet.profile.accelerators_per_replica,
+                    replica_hours=trial.replica_hours,
+                    attainment=trial.attainment,
                     target=target,
                     utilisation=middle,
                     window_seconds=window_seconds,
@@ -152,11 +155,55 @@ class _Search:
                 high = middle
         return best
 
-    def _run(self, counts: tuple[int, ...]) -> PoolResult:
+    def _try(self, counts: tuple[int, ...]) -> _Trial:
         self.tried += 1
-        result = self._stage.run(planned_policy("clairvoyant", counts), self._drawn, self._seed)
-        self.was_stopped = self.was_stopped or result.was_stopped
-        return result
+        met = requests = 0
+        simulated_hours = planned_hours = 0.0
+        for part in self._parts:
+            planned = counts[part.first_bin : part.end_bin]
+            stage = replace(self._stage, load=part.load)
+            result = stage.run(planned_policy("clairvoyant", planned), part.drawn, self._seed)
+            self.was_stopped = self.was_stopped or result.was_stopped
+            met, requests = met + result.met, requests + result.requests
+            simulated_hours += result.replica_hours
+            planned_hours += math.fsum(planned) * BIN_SECONDS / 3600.0
+        # What was simulated has the replicas that drain as well, and a last bin that may be shorter.
+        hours = math.fsum(counts) * BIN_SECONDS / 3600.0 * simulated_hours / planned_hours
+        return _Trial(met / max(requests, 1), hours)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    attainment: float
+    replica_hours: float  # of the whole plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the load that plans are tried on."""
+
+    load: TraceLoad
+    drawn: RequestTrace
+    first_bin: int
+    end_bin: int
+
+
+def _parts(stage: Stage, drawn: RequestTrace) -> tuple[_Part, ...]:
+    """The whole load, or evenly spaced parts of a long one; each begins at a bin."""
+    load = stage.load
+    bins = math.ceil(load.hours * 3600.0 / BIN_SECONDS)
+    share = min(1.0, TRIAL_REQUESTS / len(drawn))
+    length = max(math.ceil(bins * share / TRIAL_PARTS), math.ceil(SHORTEST_PART_SECONDS / BIN_SECONDS))
+    if share == 1.0 or length * TRIAL_PARTS >= bins:
+        return (_Part(load, drawn, 0, bins),)
+    firsts = [round(place * (bins - length) / (TRIAL_PARTS - 1)) for place in range(TRIAL_PARTS)]
+    parts = []
+    for first in firsts:
+        begins = load.start_seconds + first * BIN_SECONDS
+        ends = min(begins + length * BIN_SECONDS, load.end_seconds)
+        part = replace(load, start_seconds=begins, end_seconds=ends)
+        parts.append(_Part(part, drawn.part(begins, ends), first, first + length))
+    return tuple(part for part in parts if len(part.drawn))
 
 
 def least_fixed_count(stage: Stage, drawn: RequestTrace, seed: int, target: float) -> int:

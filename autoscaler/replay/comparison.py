@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.replay.fleet_description import Fleet
-from autoscaler.replay.policy_files import PoolIdentity, ReplayedPolicy
+from autoscaler.replay.policy_files import PoolIdentity, ReplayedPolicy, RunContext
 from autoscaler.replay.replay import ReplayRun, replay
 from autoscaler.replay.replica_work import work
 from autoscaler.replay.result import PoolResult
@@ -54,6 +54,7 @@ class Stage:
             scrape=self.fleet.scrape,
             drain_grace_seconds=description.drain_grace_seconds,
             router=description.router,
+            sampled_one_in=self.load.sampled_one_in,
         )
 
     def first_replicas(self, drawn: RequestTrace) -> int:
@@ -72,7 +73,7 @@ class Stage:
         load = self.load
         first = min(max(self.first_replicas(drawn), policy.minimum), policy.maximum)
         return replay(
-            policy.make(reporters),
+            policy.make(RunContext(load, seed, reporters)),
             self.setup(policy.identity, first),
             load.requests(drawn),
             ReplayRun(

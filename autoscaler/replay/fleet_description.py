@@ -77,6 +77,12 @@ class FleetDescription(ParameterModel):
     shared_prefix_tokens: int = Field(
         default=0, ge=0, le=1_000_000, description="Tokens of every prompt that are in the prefix cache always."
     )
+    sampled_one_in: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="Simulate one of so many requests and replicas. Null: 1 up to six million requests, then more.",
+    )
     dollars_per_accelerator_hour: float = Field(default=3.0, ge=0, description="What an accelerator costs. Default 3.")
 
 

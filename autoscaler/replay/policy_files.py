@@ -12,8 +12,12 @@ from autoscaler.api.document import GROUP
 from autoscaler.api.inference_scaler import KIND, InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
 from autoscaler.api.yaml_documents import YamlDocument, YamlProblem, read_documents
 from autoscaler.controller.pool_report import Reporter
+from autoscaler.foresight.fleet_foresight import FleetForesight
 from autoscaler.replay.autoscaler_manifests import Manifest, read_hpa, read_scaled_object
 from autoscaler.replay.pool_policy import PoolPolicy, ReconciledPolicy
+from autoscaler.replay.prompt_executor import PromptExecutor
+from autoscaler.replay.trace_history import TraceWorkHistory
+from autoscaler.replay.trace_load import TraceLoad
 from policies.parameters import Mode
 
 
@@ -28,6 +32,15 @@ class PoolIdentity:
 
 
 @dataclass(frozen=True, slots=True)
+class RunContext:
+    """What a policy may know of the run that it is made for: the past of its load, and who is told of its decisions."""
+
+    load: TraceLoad
+    seed: int
+    reporters: Sequence[Reporter] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayedPolicy:
     """A policy that can be run as often as wanted. `maximum` is the most replicas it would ever ask for."""
 
@@ -35,7 +48,7 @@ class ReplayedPolicy:
     identity: PoolIdentity
     minimum: int
     maximum: int
-    make: Callable[[Sequence[Reporter]], PoolPolicy]
+    make: Callable[[RunContext], PoolPolicy]
     assumptions: tuple[str, ...] = ()
 
 
@@ -67,7 +80,11 @@ def reconciled_policy(scaler: InferenceScaler) -> ReplayedPolicy:
         identity=PoolIdentity(scaler.namespace, scaler.name, spec.scale_target_ref.name, spec.engine.value),
         minimum=spec.min_replicas,
         maximum=spec.max_replicas,
-        make=lambda reporters: ReconciledPolicy([scaler], reporters=reporters),
+        make=lambda run: ReconciledPolicy(
+            [scaler],
+            reporters=run.reporters,
+            foresight=FleetForesight(TraceWorkHistory(run.load, run.seed), PromptExecutor()),
+        ),
         assumptions=_assumptions(scaler),
     )
 
@@ -125,7 +142,7 @@ def _read_manifest(
         identity=PoolIdentity(manifest.namespace, manifest.name, manifest.target_name, "vllm"),
         minimum=policy.minimum,
         maximum=policy.maximum,
-        make=lambda reporters: policy,
+        make=lambda run: policy,
         assumptions=manifest.assumptions,
     )
 

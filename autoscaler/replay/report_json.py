@@ -85,7 +85,7 @@ def report_document(report: Report) -> dict[str, Any]:
             "inter_token_latency_objective_s": fleet.objectives.inter_token_latency_seconds,
             "cold_start_mean_s": fleet.cold_start.mean_seconds,
             "dollars_per_accelerator_hour": fleet.description.dollars_per_accelerator_hour,
-            "sampled_one_in": 1,
+            "sampled_one_in": report.load.sampled_one_in,
         },
         "assumptions": list(report.assumptions),
         "policies": {outcome.name: _policy(outcome, report.clairvoyant) for outcome in report.outcomes},

@@ -115,7 +115,7 @@ def pool_result(
     was_stopped: bool,
 ) -> PoolResult:
     """The result of a pool that has been run to its end. Its setup must keep latencies."""
-    outcomes, latencies = pool.outcomes, pool.outcomes.latencies
+    outcomes, latencies, each = pool.outcomes, pool.outcomes.latencies, pool.setup.sampled_one_in
     if latencies is None:
         raise ValueError(f"pool {pool.setup.name} was set up without keeps_latencies")
     replica_hours = cost.replica_seconds / 3600.0
@@ -125,17 +125,17 @@ def pool_result(
         seed=seed,
         started_at_seconds=started_at_seconds,
         ended_at_seconds=cost.at_seconds,
-        requests=outcomes.arrived,
-        met=outcomes.met,
-        rejected=outcomes.rejected,
-        dropped=outcomes.dropped,
+        requests=outcomes.arrived * each,
+        met=outcomes.met * each,
+        rejected=outcomes.rejected * each,
+        dropped=outcomes.dropped * each,
         unfinished=pool.requests_in_flight,
         time_to_first_token=quantiles(np.frombuffer(latencies.first_token, dtype=np.float32)),
         inter_token_latency=quantiles(np.frombuffer(latencies.token_gap, dtype=np.float32)),
         replica_hours=replica_hours,
         accelerator_hours=accelerator_hours,
         cost_dollars=accelerator_hours * dollars_per_accelerator_hour,
-        tokens=outcomes.finished_tokens,
+        tokens=outcomes.finished_tokens * each,
         preemptions=pool.preemptions,
         max_replicas=max((point.wanted for point in points), default=pool.spec_replicas),
         changes=tuple(pool.count_changes),

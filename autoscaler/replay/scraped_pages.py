@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from autoscaler.replay.serving_counters import ServingSnapshot
@@ -31,7 +31,9 @@ class ScrapedSample:
 class ScrapedPages:
     """The samples of one pool by replica, oldest first. Of a replica that is gone they stay until they are too old."""
 
-    def __init__(self, delay_seconds: float) -> None:
+    def __init__(self, delay_seconds: float, copies: int = 1) -> None:
+        """With `copies` each replica stands for so many, which are `name~0`, `name~1` and so on to those who ask."""
+        self._copies = copies
         self.delay_seconds = delay_seconds
         self._samples: dict[str, deque[ScrapedSample]] = {}
 
@@ -51,26 +53,33 @@ class ScrapedPages:
     def newest(self, replica: str, now_seconds: float) -> ScrapedSample | None:
         """The newest sample of a replica that can be queried at `now_seconds`; None where there is none."""
         visible_until = now_seconds - self.delay_seconds
-        for sample in reversed(self._samples.get(replica, ())):
+        for sample in reversed(self._of(replica)):
             if sample.at_seconds <= visible_until:
                 return sample
         return None
 
+    def names(self, replica: str) -> tuple[str, ...]:
+        """The names under which a simulated replica is seen."""
+        return (replica,) if self._copies == 1 else tuple(f"{replica}~{copy}" for copy in range(self._copies))
+
     @property
     def replicas(self) -> tuple[str, ...]:
         """Those of which anything is remembered, those that are gone included."""
-        return tuple(self._samples)
+        return tuple(name for replica in self._samples for name in self.names(replica))
 
     def samples(self, replica: str, now_seconds: float, seconds: float) -> tuple[ScrapedSample, ...]:
         """The queryable samples of the last `seconds`, oldest first."""
         oldest, newest = now_seconds - seconds, now_seconds - self.delay_seconds
-        return tuple(each for each in self._samples.get(replica, ()) if oldest <= each.at_seconds <= newest)
+        return tuple(each for each in self._of(replica) if oldest <= each.at_seconds <= newest)
+
+    def _of(self, replica: str) -> Sequence[ScrapedSample]:
+        return self._samples.get(replica.partition("~")[0], ())
 
     def window(self, replica: str, now_seconds: float, seconds: float) -> tuple[ScrapedSample, ScrapedSample] | None:
         """The first and the last queryable sample of the last `seconds`; None with fewer than two."""
         first = last = None
         visible_until = now_seconds - self.delay_seconds
-        for sample in reversed(self._samples.get(replica, ())):
+        for sample in reversed(self._of(replica)):
             if sample.at_seconds < now_seconds - seconds:
                 break
             if sample.at_seconds <= visible_until:

@@ -40,6 +40,7 @@ class PoolSetup:
     scrape: ScrapeSettings = field(default_factory=ScrapeSettings)
     drain_grace_seconds: float = 600.0
     router: RouterName = RouterName.LEAST_LOADED
+    sampled_one_in: int = 1  # each simulated replica stands for so many, under a load that is sampled alike
     keeps_latencies: bool = False  # of every request, 12 bytes each; else only those of the last two minutes
 
     @property
@@ -72,7 +73,7 @@ class SimulatedPool:
         """`requests` come in order of arrival. The initial replicas are ready at once."""
         self.setup = setup
         self.now_seconds = started_at_seconds
-        self.pages = ScrapedPages(setup.scrape.delay_seconds)
+        self.pages = ScrapedPages(setup.scrape.delay_seconds, setup.sampled_one_in)
         latencies = RequestLatencies(started_at_seconds) if setup.keeps_latencies else None
         self.outcomes = RequestOutcomes(setup.objectives, latencies)
         self.replica_seconds = 0.0  # of all pods that exist, starting and draining ones too: what is paid for
@@ -88,38 +89,44 @@ class SimulatedPool:
         self._ended_preemptions = 0
         self._next_beat = started_at_seconds
         self.starts: tuple[ObservedStart, ...] = ()  # the last that have ended, oldest first
-        self._replicas.add_ready(setup.initial_replicas, started_at_seconds)
+        self._spec_replicas = setup.initial_replicas
+        self._replicas.add_ready(self._simulated(setup.initial_replicas), started_at_seconds)
         self._make_ready(started_at_seconds)
 
     @property
     def spec_replicas(self) -> int:
         """How many replicas were last asked for."""
-        return self._replicas.wanted
+        return self._spec_replicas
 
     @property
     def replicas(self) -> ReplicaCounts:
         """The replicas as the API server would show them; those that wait for a node are stuck."""
-        ready, starting = min(len(self._replicas.ready), self._replicas.wanted), len(self._replicas.starting)
-        in_time = min(starting - self._replicas.nodeless, self._replicas.wanted - ready)
+        spec, each = self._spec_replicas, self.setup.sampled_one_in
+        nodeless = self._replicas.nodeless * each
+        ready = min(len(self._replicas.ready) * each, spec)
+        in_time = min(len(self._replicas.starting) * each - nodeless, spec - ready)
         return ReplicaCounts(
-            spec=self._replicas.wanted,
-            status=self._replicas.pods,
+            spec=spec,
+            status=self._replicas.pods if each == 1 else spec,
             ready=ready,
             starting=in_time,
-            stuck=min(self._replicas.nodeless, self._replicas.wanted - ready - in_time),
-            terminating=len(self._replicas.draining),
+            stuck=min(nodeless, spec - ready - in_time),
+            terminating=len(self._replicas.draining) * each,
         )
 
     def starting_longer_than(self, seconds: float) -> int:
         """How many replicas have a node and have not become ready in this time."""
         made_before = self.now_seconds - seconds
-        return sum(pod.created_at <= made_before and math.isfinite(pod.ready_at) for pod in self._replicas.starting)
+        late = sum(pod.created_at <= made_before and math.isfinite(pod.ready_at) for pod in self._replicas.starting)
+        return late * self.setup.sampled_one_in
 
     @property
     def pods(self) -> tuple[LivePod, ...]:
         """The pods that exist and do not terminate."""
-        ready = tuple(LivePod(pod.name, pod.name, True, pod.ready_at) for pod in self._replicas.ready)
-        return ready + tuple(LivePod(pod.name, pod.name, False, None) for pod in self._replicas.starting)
+        named = self.pages.names
+        ready = [LivePod(name, name, True, pod.ready_at) for pod in self._replicas.ready for name in named(pod.name)]
+        starting = [LivePod(name, name, False, None) for pod in self._replicas.starting for name in named(pod.name)]
+        return (*ready, *starting)
 
     def pages_now(self) -> tuple[ServingSnapshot, ...]:
         """The metrics pages of the ready replicas as they are now: what somebody sees who asks them directly."""
@@ -133,24 +140,27 @@ class SimulatedPool:
     @property
     def gateway_queue(self) -> int:
         """Requests that no replica was ready for."""
-        return len(self._gateway)
+        return len(self._gateway) * self.setup.sampled_one_in
 
     @property
     def requests_in_flight(self) -> int:
         """Requests that arrived and have neither finished nor failed, the gateway's included."""
         pods = (*self._replicas.ready, *self._replicas.draining)
-        return len(self._gateway) + sum(pod.requests_in_flight for pod in pods)
+        in_flight = len(self._gateway) + sum(pod.requests_in_flight for pod in pods)
+        return in_flight * self.setup.sampled_one_in
 
     @property
     def preemptions(self) -> int:
         """Of all replicas since the start, those that are gone included."""
         pods = (*self._replicas.ready, *self._replicas.draining)
-        return self._ended_preemptions + sum(pod.serving.counters.preemptions for pod in pods)
+        preemptions = self._ended_preemptions + sum(pod.serving.counters.preemptions for pod in pods)
+        return preemptions * self.setup.sampled_one_in
 
     def scale(self, replicas: int, reason: str = "", message: str = "") -> None:
         """Asks for so many replicas: new ones start; surplus ones go, first those that start, then the youngest."""
         self.count_changes.append(CountChange(self.now_seconds, self.spec_replicas, replicas, reason, message))
-        self._replicas.set_wanted(replicas, self.now_seconds, self.setup.drain_grace_seconds)
+        self._spec_replicas = replicas
+        self._replicas.set_wanted(self._simulated(replicas), self.now_seconds, self.setup.drain_grace_seconds)
 
     def explain_last_change(self, reason: str, message: str) -> None:
         """Gives the newest change of the count the policy's words."""
@@ -198,6 +208,10 @@ class SimulatedPool:
         self._route_until(until_seconds)
         self.now_seconds = until_seconds
 
+    def _simulated(self, replicas: int) -> int:
+        """How many pods stand for so many replicas."""
+        return -(-replicas // self.setup.sampled_one_in)
+
     def _route_until(self, until_seconds: float) -> None:
         overhead = self.setup.profile.request_overhead_seconds
         while (request := self._next_request) is not None and request.arrived_at + overhead <= until_seconds:
@@ -218,7 +232,8 @@ class SimulatedPool:
 
     def _beat(self, now_seconds: float) -> None:
         replicas = self._replicas
-        self.replica_seconds += BEAT_SECONDS * (replicas.pods + len(replicas.draining))
+        existing = replicas.pods + len(replicas.draining)
+        self.replica_seconds += BEAT_SECONDS * existing * self.setup.sampled_one_in
         if replicas.starting:
             self._make_ready(now_seconds)
         if replicas.is_rolling_out:

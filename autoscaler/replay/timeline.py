@@ -33,7 +33,7 @@ class TimelineRecorder:
 
     def tick(self, now_seconds: float) -> None:
         """Keeps one reading."""
-        replicas, outcomes = self._pool.replicas, self._pool.outcomes
+        replicas, outcomes, each = self._pool.replicas, self._pool.outcomes, self._pool.setup.sampled_one_in
         self.points.append(
             TimelinePoint(
                 now_seconds,
@@ -43,8 +43,8 @@ class TimelineRecorder:
                 replicas.terminating,
                 self._pool.requests_in_flight,
                 self._pool.gateway_queue,
-                outcomes.arrived,
-                outcomes.finished,
-                outcomes.met,
+                outcomes.arrived * each,
+                outcomes.finished * each,
+                outcomes.met * each,
             )
         )

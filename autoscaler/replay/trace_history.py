@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from autoscaler.foresight.foresight import HistoryRequest, PastUnavailable, WorkPast
+from autoscaler.replay.agent_sessions import AgentSessions
 from autoscaler.replay.trace import INPUT_SPREAD, OUTPUT_SPREAD, BinnedTrace, FloatArray, RequestTrace
 from autoscaler.replay.trace_load import TRACE_BEGINS_AT_SECONDS, TraceLoad, scaled_trace
 
@@ -32,10 +33,15 @@ class TraceWorkHistory:
         edges = ends_at_seconds - TRACE_BEGINS_AT_SECONDS - bin_seconds * np.arange(bins, -1.0, -1.0)
         generator = np.random.default_rng([self._seed, 1])
         trace = self._load.trace
-        if isinstance(trace, BinnedTrace):
-            loads = _drawn_loads(trace, self._load.scale, edges, generator)
-        else:
-            loads = _counted_loads(scaled_trace(trace, self._load.scale, self._seed), edges)
+        match trace:
+            case BinnedTrace():
+                loads = _drawn_loads(trace, self._load.scale, edges, generator)
+            case AgentSessions():
+                sampled = self._load.sampled_one_in
+                now = ends_at_seconds - TRACE_BEGINS_AT_SECONDS
+                loads = _counted_loads(trace.draw(generator, self._load.scale / sampled, 0.0, now), edges) * sampled
+            case RequestTrace():
+                loads = _counted_loads(scaled_trace(trace, self._load.scale, self._seed), edges)
         return WorkPast(ends_at_seconds, np.repeat(loads[:, None], len(requests), axis=1))
 
 

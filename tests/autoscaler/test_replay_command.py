@@ -162,7 +162,7 @@ def test_everything_that_is_wrong_is_said_at_once(written: Written, capsys: pyte
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 5  # two for the misspelt field: it is unknown, and the right one is missing
     assert "none.csv: cannot be read: No such file" in said[-1]
-    assert "--baseline none: no baseline is called so; there are: oracle" in said[-2]
+    assert "--baseline none: no baseline is called so; there are: keda-hpa" in said[-2]
 
 
 def test_a_part_without_requests_is_refused(written: Written, capsys: pytest.CaptureFixture[str]) -> None:

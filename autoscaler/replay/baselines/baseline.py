@@ -94,7 +94,7 @@ def _peer(
 
 def _replayed(occasion: Occasion, policy: PoolPolicy) -> ReplayedPolicy:
     identity = PoolIdentity("replay", policy.name, policy.name, "vllm")
-    return ReplayedPolicy(policy.name, identity, occasion.minimum, occasion.maximum, lambda reporters: policy)
+    return ReplayedPolicy(policy.name, identity, occasion.minimum, occasion.maximum, lambda run: policy)
 
 
 def _llmd_slo(occasion: Occasion, up: float | None) -> PeerRule:
