@@ -73,6 +73,8 @@ class Reason(StrEnum):
     WEDGED_REPLICAS = "WedgedReplicas"  # ready replicas hold requests and finish none
     ROUTING_BALANCED = "RoutingBalanced"
     ROUTING_IMBALANCED = "RoutingImbalanced"  # one replica is full while most are not: more replicas do not help
+    BURSTS_SERVED = "BurstsServed"
+    BURSTS_TOO_SHORT = "BurstsTooShort"  # over before a replica can start: only standing replicas serve them
     STARTS_IN_TIME = "StartsInTime"
     STARTS_SLOWLY = "StartsSlowly"  # replicas take longer to start than the policy says
 

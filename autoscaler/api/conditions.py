@@ -31,6 +31,7 @@ class ConditionType(StrEnum):
     SELECTOR_UNAMBIGUOUS = "SelectorUnambiguous"
     REPLICAS_WORK = "ReplicasWork"
     ROUTING_BALANCED = "RoutingBalanced"
+    BURSTS_SERVED = "BurstsServed"
     COLD_STARTS_IN_TIME = "ColdStartsInTime"
     CAPACITY_LEARNED = "CapacityLearned"
     FORECAST_REACHES = "ForecastReaches"

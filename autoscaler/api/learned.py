@@ -8,11 +8,14 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from autoscaler.api.learned_capacity import LearnedCapacityStatus
+from policies.bursts import KEPT_BURSTS, Burst
 from policies.cold_start import KEPT_STARTS, ColdStart, ObservedStart
 from policies.parameter_model import ParameterModel
 
 # 50 starts of three phases, none of more than 99,999 seconds.
 MAXIMUM_RECENT_CHARACTERS = 50 * 18
+# 24 bursts: a time, at most five digits of seconds, and two counts of at most six digits.
+MAXIMUM_BURSTS_CHARACTERS = 24 * 32
 _UNKNOWN = "?"
 
 
@@ -38,6 +41,14 @@ class LearnedStatus(ParameterModel):
 
     cold_start: LearnedColdStart | None = Field(default=None, description="Null until a start has been seen.")
     capacity: LearnedCapacityStatus | None = Field(default=None, description="Null for a policy without objectives.")
+    bursts: str = Field(
+        default="",
+        max_length=MAXIMUM_BURSTS_CHARACTERS,
+        description=(
+            "The last day's bursts that were over before a replica could start, oldest first, as "
+            "began+lasted+ready+needed: unix time, seconds, replicas, replicas."
+        ),
+    )
 
 
 def learned_cold_start(cold_start: ColdStart, starts: Iterable[ObservedStart]) -> LearnedColdStart:
@@ -56,13 +67,34 @@ def learned_cold_start(cold_start: ColdStart, starts: Iterable[ObservedStart]) -
 
 def restore_starts(status: Mapping[str, Any]) -> tuple[ObservedStart, ...]:
     """The starts in a status document, oldest first; empty where there are none or they cannot be read."""
-    try:
-        learned = LearnedStatus.model_validate(status.get("learned") or {})
-    except ValidationError:
-        return ()
+    learned = _read_learned(status)
     words = learned.cold_start.recent.split() if learned.cold_start is not None else []
     starts = [_read(word) for word in words[-KEPT_STARTS:]]
     return tuple(start for start in starts if start is not None)
+
+
+def written_bursts(bursts: Iterable[Burst]) -> str:
+    """The bursts as `.status` keeps them."""
+    return " ".join(
+        f"{burst.began_at_seconds:.0f}+{min(burst.lasted_seconds, 99_999):.0f}+{burst.ready_replicas}+"
+        f"{burst.needed_replicas}"
+        for burst in bursts
+    )
+
+
+def restore_bursts(status: Mapping[str, Any]) -> tuple[Burst, ...]:
+    """The bursts in a status document, oldest first; empty where there are none or they cannot be read."""
+    words = (word.split("+") for word in _read_learned(status).bursts.split()[-KEPT_BURSTS:])
+    whole = [[int(part) for part in parts] for parts in words if all(map(_is_whole, parts)) and len(parts) == 4]
+    return tuple(Burst(float(began), float(lasted), ready, needed) for began, lasted, ready, needed in whole)
+
+
+def _read_learned(status: Mapping[str, Any]) -> LearnedStatus:
+    """What a status document says; nothing where it is none of this version's."""
+    try:
+        return LearnedStatus.model_validate(status.get("learned") or {})
+    except ValidationError:
+        return LearnedStatus()
 
 
 def _written(start: ObservedStart) -> str:
@@ -72,10 +104,14 @@ def _written(start: ObservedStart) -> str:
 
 def _read(word: str) -> ObservedStart | None:
     phases = word.split("+")
-    if len(phases) != 3 or not all(phase == _UNKNOWN or (phase.isascii() and phase.isdigit()) for phase in phases):
+    if len(phases) != 3 or not all(phase == _UNKNOWN or _is_whole(phase) for phase in phases):
         return None
     node, image, load = (None if phase == _UNKNOWN else float(phase) for phase in phases)
     return ObservedStart(node, image, load)
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _whole(seconds: float | None) -> int | None:

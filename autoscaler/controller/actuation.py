@@ -10,6 +10,7 @@ from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.controller.pool_report import Decided
 from autoscaler.decision_record import ActuationOutcome
 from autoscaler.observers.workload import CompetingWriter, Workload
+from policies.bursts import NO_BURSTS, BurstMemory
 from policies.capacity.memory import CapacityMemory
 from policies.decision import ScalingDecision
 from policies.decision_input import DecisionInput
@@ -27,6 +28,7 @@ class Considered:
     decision_input: DecisionInput
     decision: ScalingDecision
     capacity: CapacityMemory | None = None  # what is remembered of a replica's capacity
+    bursts: BurstMemory = NO_BURSTS
 
     @property
     def rivals(self) -> tuple[CompetingWriter, ...]:
@@ -61,6 +63,7 @@ def carry_out(considered: Considered, actuators: Mapping[Mode, ReplicaActuator])
         outcome,
         next_history,
         considered.capacity,
+        considered.bursts,
     )
 
 

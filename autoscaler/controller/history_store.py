@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.api.learned import restore_bursts
 from autoscaler.api.learned_capacity import restore_capacity
 from autoscaler.api.status import restore_history
+from policies.bursts import BurstMemory
 from policies.capacity.memory import CapacityMemory
 from policies.history import ScalingHistory, new_history
 
@@ -17,6 +19,7 @@ class HistoryStore:
     def __init__(self) -> None:
         self._histories: dict[tuple[str, str], tuple[str, ScalingHistory]] = {}
         self._capacities: dict[tuple[str, str], tuple[str, CapacityMemory]] = {}
+        self._bursts: dict[tuple[str, str], tuple[str, BurstMemory]] = {}
 
     def recall(self, scaler: InferenceScaler, spec_replicas: int, now_seconds: float) -> ScalingHistory:
         """The pool's history: from memory, else from `.status`, else a new one that begins now.
@@ -42,10 +45,20 @@ class HistoryStore:
         """Keeps what is newest of the pool's capacity."""
         self._capacities[scaler.key] = (scaler.uid, capacity)
 
+    def recall_bursts(self, scaler: InferenceScaler) -> BurstMemory:
+        """The pool's last bursts: from memory, else from `.status`."""
+        uid, bursts = self._bursts.get(scaler.key, ("", None))
+        return bursts if bursts is not None and uid == scaler.uid else BurstMemory(restore_bursts(scaler.status))
+
+    def remember_bursts(self, scaler: InferenceScaler, bursts: BurstMemory) -> None:
+        """Keeps what is newest of the pool's bursts."""
+        self._bursts[scaler.key] = (scaler.uid, bursts)
+
     def forget_all(self) -> None:
         """Drops everything, so that a process that becomes leader again starts from `.status`."""
         self._histories.clear()
         self._capacities.clear()
+        self._bursts.clear()
 
     def retain(self, keys: frozenset[tuple[str, str]]) -> None:
         """Drops the pools that exist no longer."""
@@ -53,6 +66,8 @@ class HistoryStore:
             del self._histories[key]
         for key in self._capacities.keys() - keys:
             del self._capacities[key]
+        for key in self._bursts.keys() - keys:
+            del self._bursts[key]
 
 
 def _restored(scaler: InferenceScaler, spec_replicas: int, now_seconds: float) -> ScalingHistory:

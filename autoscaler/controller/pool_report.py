@@ -9,6 +9,7 @@ from typing import Protocol
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
 from autoscaler.decision_record import ActuationOutcome
 from autoscaler.observers.workload import Workload, WorkloadUnavailable
+from policies.bursts import NO_BURSTS, BurstMemory
 from policies.capacity.memory import CapacityMemory
 from policies.decision import ScalingDecision
 from policies.decision_input import DecisionInput
@@ -45,6 +46,7 @@ class Decided:
     actuation: ActuationOutcome
     next_history: ScalingHistory  # the decision's, with the rescale in it if there was one
     capacity: CapacityMemory | None = None  # what is remembered of a replica's capacity; None: nothing is learned
+    bursts: BurstMemory = NO_BURSTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,10 @@ from autoscaler.foresight.foresight import Foresight, SeenPool
 from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
 from forecasting.forecast import Forecast, ForecastUnavailable
+from policies.bursts import BurstMemory, measured_need, watch_bursts
 from policies.capacity.learning import CapacityEvidence, learn_capacity
 from policies.capacity.memory import CapacityMemory
-from policies.decision import decide
+from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
 from policies.history import with_followed_rescale, with_owner_of_zero
 from policies.observation import MetricsObservation, ObservationUnavailable
@@ -153,7 +154,22 @@ class Reconciler:
             forecast=seen.forecast,
             accelerator_allowance=self._node_capacity.allowance(scaler.key) if self._node_capacity else None,
         )
-        return Considered(scaler, workload, decision_input, decide(decision_input), capacity)
+        decision = decide(decision_input)
+        bursts = self._watch_bursts(scaler, decision_input, decision)
+        return Considered(scaler, workload, decision_input, decision, capacity, bursts)
+
+    def _watch_bursts(
+        self, scaler: InferenceScaler, decision_input: DecisionInput, decision: ScalingDecision
+    ) -> BurstMemory:
+        memory = watch_bursts(
+            self._histories.recall_bursts(scaler),
+            measured_need(decision.recommendations),
+            decision_input.replicas.ready,
+            decision_input.cold_start,
+            decision_input.now_seconds,
+        )
+        self._histories.remember_bursts(scaler, memory)
+        return memory
 
     def _learn_capacity(
         self, scaler: InferenceScaler, seen: _Seen, workload: Workload, now_seconds: float

@@ -144,7 +144,7 @@ def _counts(report: Decided) -> dict[str, object]:
         "starting_replicas": replicas.starting,
         "desired_replicas": desired,
         "accelerators_desired": None if accelerators is None else desired * accelerators,
-        "learned": learned_status(report.workload, report.capacity),
+        "learned": learned_status(report.workload, report.capacity, report.bursts),
     }
     if report.actuation.reason is Reason.SUCCEEDED_RESCALE:
         counts["last_scale_time"] = rfc3339(report.now_seconds)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from autoscaler.api.conditions import ConditionStatus, ConditionType
 from autoscaler.observers.workload import Workload
 from forecasting.forecast import Forecast
+from policies.bursts import BurstMemory, standing_capacity
 from policies.cold_start import ColdStart
 from policies.decision_input import DecisionInput
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
@@ -57,6 +58,20 @@ def _replicas(counts: ReplicaCounts, metrics: MetricsObservation | ObservationUn
         parts.append(f"{counts.wedged} wedged, with requests and no progress while others go on: {names}{more}")
     reason = Reason.WEDGED_REPLICAS if counts.wedged else Reason.STUCK_REPLICAS
     return ConditionStatus.FALSE, reason, "; ".join(parts)
+
+
+def judge_bursts(decision_input: DecisionInput, bursts: BurstMemory) -> Judgement:
+    """Whether the pool's bursts last long enough for new replicas to serve them, and what would serve them if not."""
+    standing = standing_capacity(bursts, decision_input.now_seconds)
+    if standing is None:
+        return ConditionStatus.TRUE, Reason.BURSTS_SERVED, "no bursts that are shorter than a start"
+    message = (
+        f"{standing.bursts} bursts in a day lasted up to {duration(standing.longest_seconds)}, and a replica takes "
+        f"{duration(decision_input.cold_start.l50_seconds)} to start: {standing.replicas} standing replicas would "
+        f"serve them (minReplicas or a schedule), {standing.extra_replicas} more for "
+        f"{standing.replica_hours_per_day} replica-hours a day"
+    )
+    return ConditionStatus.FALSE, Reason.BURSTS_TOO_SHORT, message
 
 
 def judge_routing(metrics: MetricsObservation | ObservationUnavailable, was_imbalanced: bool) -> Judgement | None:

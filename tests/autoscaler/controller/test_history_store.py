@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from autoscaler.api.learned import written_bursts
 from autoscaler.api.status import save_history
 from autoscaler.controller.history_store import HistoryStore
+from policies.bursts import Burst, BurstMemory
 from policies.history import ScalingHistory, new_history
 from tests.builders import NOW, a_history
 from tests.pool_builders import a_scaler
@@ -131,3 +133,18 @@ def test_a_clock_that_was_set_back_leaves_no_times_in_the_future() -> None:
         low_coverage_since_seconds=NOW - 60.0,
         idle_since_seconds=NOW - 1000.0,
     )
+
+
+def test_bursts_are_remembered_and_taken_up_from_the_status() -> None:
+    bursts = (Burst(1_899_990_000.0, 45.0, 4, 9), Burst(1_899_995_000.0, 60.0, 3, 8))
+    status = {"learned": {"bursts": written_bursts(bursts)}}
+    store = HistoryStore()
+    assert store.recall_bursts(a_scaler(status=status)) == BurstMemory(bursts)
+    assert store.recall_bursts(a_scaler(status={"learned": {"bursts": "1+2+3 x+1+2+3 1+2+3+4"}})) == BurstMemory(
+        (Burst(1.0, 2.0, 3, 4),)
+    )
+    store.remember_bursts(a_scaler(), BurstMemory(bursts[:1]))
+    assert store.recall_bursts(a_scaler()) == BurstMemory(bursts[:1])
+    assert store.recall_bursts(a_scaler(uid="another")) == BurstMemory()
+    store.retain(frozenset())
+    assert store.recall_bursts(a_scaler()) == BurstMemory()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.api.conditions import MAXIMUM_MESSAGE_CHARACTERS, Condition, ConditionStatus, ConditionType
 from autoscaler.controller.pool_conditions import judged_conditions
 from autoscaler.controller.pool_report import PoolReport
+from policies.bursts import Burst, BurstMemory
 from policies.cold_start import ColdStart
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
@@ -374,3 +377,14 @@ def test_whether_the_router_spreads_the_load(
     condition = judged(report, conditions).get(ConditionType.ROUTING_BALANCED)
     said = None if condition is None else f"{condition.status.value} {condition.reason} {condition.message}"
     assert said == expected
+
+
+def test_bursts_that_no_replica_can_start_for_are_named_with_their_price() -> None:
+    report = replace(a_decision_report(), bursts=BurstMemory((Burst(NOW - 600.0, 45.0, 4, 9),) * 3))
+    condition = judged(report)[ConditionType.BURSTS_SERVED]
+    assert (condition.status.value, condition.reason) == ("False", "BurstsTooShort")
+    assert condition.message == (
+        "3 bursts in a day lasted up to 45 s, and a replica takes 60 s to start: 9 standing replicas would serve them "
+        "(minReplicas or a schedule), 5 more for 120 replica-hours a day"
+    )
+    assert ConditionType.BURSTS_SERVED not in judged(a_decision_report())

@@ -1,0 +1,91 @@
+"""Bursts that are over before a replica could start."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies.bursts import (
+    KEPT_BURSTS,
+    KEPT_SECONDS,
+    Burst,
+    BurstMemory,
+    StandingCapacity,
+    measured_need,
+    standing_capacity,
+    watch_bursts,
+)
+from policies.cold_start import ColdStart
+from policies.decision import decide
+from policies.signals import Signal
+from tests.builders import NOW, a_decision_input, a_policy, an_even_signal, an_observation
+
+TWO_MINUTES = ColdStart(120.0, 150.0, 160.0, starts=30)
+
+
+def watched(*needs: int | None, ready: int = 4, cold_start: ColdStart = TWO_MINUTES) -> BurstMemory:
+    """The memory after looks 30 s apart at a pool with four ready replicas."""
+    memory = BurstMemory()
+    for place, need in enumerate(needs):
+        memory = watch_bursts(memory, need, ready, cold_start, 30.0 * place)
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("needs", "short"),
+    [
+        pytest.param([3, 9, 11, 3], [Burst(30.0, 60.0, 4, 11)], id="over after a minute: no replica could start"),
+        pytest.param([3, 9, 9, 9, 9, 3], [], id="it lasted for two minutes: new replicas served it"),
+        pytest.param([3, 5, 3], [], id="four replicas can do the work of five for a while"),
+        pytest.param([3, 9, 5, 3], [Burst(30.0, 60.0, 4, 9)], id="it ends where what was ready suffices"),
+        pytest.param([3, 9, None, 3], [], id="a burst whose end was not seen"),
+        pytest.param([3, 9, 3, 8, 3], [Burst(30.0, 30.0, 4, 9), Burst(90.0, 30.0, 4, 8)], id="two of them"),
+        pytest.param([3, 9, 9], [], id="one that is under way is not over"),
+    ],
+)
+def test_short_bursts(needs: list[int | None], short: list[Burst]) -> None:
+    assert watched(*needs).short == tuple(short)
+
+
+def test_a_pool_that_wakes_up_has_no_burst() -> None:
+    assert watched(3, 9, 3, ready=0) == BurstMemory()
+
+
+def test_no_more_than_a_day_and_two_dozen_are_kept() -> None:
+    memory = watched(*([9, 3] * 50))
+    assert len(memory.short) == KEPT_BURSTS
+    assert watch_bursts(memory, 3, 4, TWO_MINUTES, KEPT_SECONDS + 60.0 * 49).short == memory.short[-1:]
+    assert watch_bursts(memory, 3, 4, TWO_MINUTES, KEPT_SECONDS + 60.0 * 50).short == ()
+
+
+@pytest.mark.parametrize(
+    ("bursts", "expected"),
+    [
+        pytest.param([Burst(NOW, 60.0, 4, 9)] * 2, None, id="two are an accident"),
+        pytest.param(
+            [Burst(NOW, 60.0, 4, 9), Burst(NOW, 90.0, 3, 8), Burst(NOW, 30.0, 4, 7)],
+            StandingCapacity(3, 90.0, 9, 6),
+            id="as many as the largest needs, beside the fewest that were ready",
+        ),
+        pytest.param(
+            [Burst(NOW, 60.0, 4, 9)] * 9 + [Burst(NOW, 60.0, 4, 90)],
+            StandingCapacity(10, 60.0, 9, 5),
+            id="one in ten is not worth its price",
+        ),
+        pytest.param([Burst(NOW - KEPT_SECONDS - 1.0, 60.0, 4, 9)] * 5, None, id="those of the day before"),
+    ],
+)
+def test_what_would_serve_them(bursts: list[Burst], expected: StandingCapacity | None) -> None:
+    assert standing_capacity(BurstMemory(tuple(bursts)), NOW) == expected
+
+
+def test_extra_replicas_cost_their_hours() -> None:
+    assert StandingCapacity(3, 90.0, 9, 5).replica_hours_per_day == 120
+
+
+def test_the_need_is_what_the_load_asks_for() -> None:
+    always = {"name": "always", "start": "* * * * *", "end": "0 0 29 2 *", "minReplicas": 50}
+    policy = a_policy(signals={"kvCache": {}, "waitingRequests": {"perReplica": 1}}, schedules=[always])
+    metrics = an_observation({Signal.WAITING_REQUESTS: an_even_signal(7.0, 4)})
+    assert measured_need(decide(a_decision_input(policy, metrics)).recommendations) == 7
+    only_calendar = a_policy(schedules=[always])
+    assert measured_need(decide(a_decision_input(only_calendar)).recommendations) is None
