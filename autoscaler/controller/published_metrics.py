@@ -69,7 +69,7 @@ METRIC_NAMES = (DESIRED_REPLICAS, TOKENS_IN_FLIGHT, TOKEN_RATE, KV_CACHE_USAGE, 
 
 _IN_TOKENS_IN_FLIGHT = (Signal.WAITING_REQUESTS, Signal.RUNNING_REQUESTS, Signal.KV_CACHE_USED_TOKENS)
 _IN_TOKEN_RATE = (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS)
-_TOO_FEW = NoOpinion(Reason.SIGNAL_UNKNOWN, "unknown: too few requests have finished in the last minutes")
+_TOO_FEW = NoOpinion(Reason.SIGNAL_UNKNOWN, "too few requests have finished in the last minutes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks import large_fleet, reaction_time
+from tests.benchmarks import large_fleet, metrics_api_load, reaction_time
 from tests.benchmarks.figure import Figure, Step
 from tests.cluster.harness.binaries import missing_programs
 from tests.servers.prometheus_server import prometheus_unavailable_reason
@@ -39,9 +39,10 @@ def _print_steps(console: Console, steps: Sequence[Step]) -> None:
 def main() -> int:
     """Runs the chosen benchmarks; 1 where this machine cannot."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("--only", choices=["reaction", "fleet"], help="one of the two benchmarks")
+    parser.add_argument("--only", choices=["reaction", "fleet", "metrics-api"], help="one of the benchmarks")
     parser.add_argument("--pools", type=int, default=1000, help="InferenceScalers of the large fleet")
     parser.add_argument("--pods-per-pool", type=int, default=10)
+    parser.add_argument("--requests", type=int, default=1_000_000, help="requests to the metrics API")
     parser.add_argument("--ticks", type=int, default=6, help="ticks that are measured")
     arguments = parser.parse_args()
     reason = prometheus_unavailable_reason() or (missing_programs() and "the programs are not built: make programs")
@@ -49,6 +50,8 @@ def main() -> int:
         print(f"benchmarks: {reason}", file=sys.stderr)
         return 1
     console = Console(width=100)
+    if arguments.only in (None, "metrics-api"):
+        _print(console, "The metrics API on one core, 1,000 pools", metrics_api_load.measure(arguments.requests))
     if arguments.only in (None, "reaction"):
         _print(console, "From a metric's change to the patch", reaction_time.measure())
     if arguments.only in (None, "fleet"):

@@ -6,24 +6,38 @@ has printed. Everything that stands between a decision and its HPA breaks down o
 
 from __future__ import annotations
 
+import base64
+import http.client
+import json
+import re
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+import yaml
 
 from autoscaler.api.inference_scaler import InferenceScaler, parse_inference_scaler
+from autoscaler.api.status import save_history
 from autoscaler.external_metrics.hpa_manifest import hpa_manifest
+from policies.history import TimedRecommendation, new_history
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.controller_process import ControllerProcess
-from tests.cluster.harness.fleet import Fleet
+from tests.cluster.harness.fleet import Fleet, wait_scraped
 from tests.cluster.harness.installed_metrics_api import (
     HPA_ACCOUNT,
     NAMESPACE,
+    OVERLAY,
     PREFIX,
     SECRET_PATH,
+    SERVICE,
     InstalledMetricsApi,
 )
 from tests.cluster.harness.kubernetes_api import ApiError, KubernetesApi
@@ -33,6 +47,7 @@ from tests.servers.process import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
+GOLDEN = Path(__file__).with_name("golden") / "external_metrics"
 DESIRED = "tokenscaler-desired-replicas"
 WAITING_PER_REPLICA = 4
 LEASE_PATH = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/tokenscaler"
@@ -243,3 +258,212 @@ def _restart_the_api_server(story: Story, installed: InstalledMetricsApi) -> Non
     story.control_plane.start_api_server()
     installed.wait_available()
     assert served_count(story.control_plane.api, story.followed) == 3
+
+
+def test_what_kubectl_shows_and_who_is_answered(
+    control_plane: ControlPlane, start_fleet, start_controller, prometheus, pytestconfig: pytest.Config
+) -> None:
+    with LossyLink() as link, InstalledMetricsApi(control_plane, link.port) as installed:
+        fleet, sleeper = (start_fleet(replicas=1, scraped=False) for _ in range(2))
+        for pool in (fleet, sleeper):
+            fleet.exporters.set_gateway_pending(pool.namespace, 0)
+        wait_scraped(prometheus, fleet, sleeper)
+        fleet.create_scaler(policy("ExternalMetric", fleet.namespace))
+        sleeper.create_scaler(policy("ExternalMetric", sleeper.namespace, minReplicas=0))
+        _let_it_have_been_idle(sleeper)
+        controllers = Controllers(link, control_plane.api)
+        controllers.add(
+            "a", start_controller, fleet, installed, namespaces=[fleet.namespace, sleeper.namespace], tick_seconds=0.5
+        )
+        controllers.ask("a")
+        installed.wait_available()
+        apply_hpa(sleeper)
+
+        _compare_with_golden(control_plane, fleet, pytestconfig)
+        _try_callers(control_plane, fleet, controllers.ports["a"])
+        _spoil_the_secret(control_plane)
+        _sleep_and_wake_up(sleeper)
+        _assert_shipped_permissions_were_enough(control_plane)
+
+
+def _let_it_have_been_idle(fleet: Fleet) -> None:
+    """What a controller before would have remembered of a pool that has had nothing to do for an hour."""
+    now = time.time()
+    history = replace(
+        new_history(now - 3600.0, 1),
+        recommendations=(TimedRecommendation(now, 1),),
+        last_desired_replicas=1,
+        last_seen_replicas=1,
+        idle_since_seconds=now - 3600.0,
+    )
+    path = f"{fleet.scalers_path}/{fleet.name}/status"
+    fleet.control_plane.api.merge(path, {"status": {"history": save_history(history)}})
+
+
+def _sleep_and_wake_up(sleeper: Fleet) -> None:
+    """The HPA goes to zero by our count and comes back from there, as far as is asked for at once."""
+    sleeper.wait_replicas(0)
+    hpa = sleeper.control_plane.api.get(
+        f"/apis/autoscaling/v2/namespaces/{sleeper.namespace}/horizontalpodautoscalers/{sleeper.name}"
+    )
+    conditions = {each["type"]: each["status"] for each in hpa["status"]["conditions"]}
+    assert conditions["ScaledToZero"] == "True"
+    sleeper.exporters.set_gateway_pending(sleeper.namespace, 3 * WAITING_PER_REPLICA)
+    sleeper.wait_replicas(3)
+    assert sleeper.written_counts() == sleeper.written_counts(HPA_ACCOUNT) == [0, 3]
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def _compare_with_golden(control_plane: ControlPlane, fleet: Fleet, pytestconfig: pytest.Config) -> None:
+    api, metric = control_plane.api, f"{PREFIX}/namespaces/{fleet.namespace}/{DESIRED}"
+    shown = {
+        "metric.json": _pretty(control_plane.kubectl("get", "--raw", f"{metric}?labelSelector=scaler%3Dvllm")),
+        "version.json": _pretty(control_plane.kubectl("get", "--raw", PREFIX)),
+        "group.json": _pretty(control_plane.kubectl("get", "--raw", PREFIX.rpartition("/")[0])),
+        "api-resources.txt": control_plane.kubectl("api-resources", "--api-group=external.metrics.k8s.io"),
+        "aggregated.json": json.dumps(_aggregated(control_plane), indent=1),
+        "hpa.txt": _described(fleet, None, "ValidMetricFound"),
+        "hpa-no-such-metric.txt": _described(fleet, {"name": "cpu"}, "there is no metric cpu"),
+        "hpa-no-such-pool.txt": _described(
+            fleet, {"name": DESIRED, "selector": {"matchLabels": {"scaler": "lama"}}}, "matches the selector"
+        ),
+        "hpa-unknown-value.txt": _described(fleet, {"name": "prompt-tokens-per-request"}, "too few requests"),
+    }
+    api.delete(f"/apis/autoscaling/v2/namespaces/{fleet.namespace}/horizontalpodautoscalers/{fleet.name}")
+    for name, text in shown.items():
+        found = _without_what_varies(text, fleet)
+        golden = GOLDEN / name
+        if pytestconfig.getoption("--golden-update", default=False):
+            golden.parent.mkdir(parents=True, exist_ok=True)
+            golden.write_text(found)
+        assert found == golden.read_text(), f"{name}: {found}"
+
+
+def _pretty(text: str) -> str:
+    return json.dumps(json.loads(text), indent=1)
+
+
+def _aggregated(control_plane: ControlPlane) -> Any:
+    """Our group in the API server's own aggregated discovery, once it has asked us for it."""
+    form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    found: list[Any] = []
+
+    def is_there() -> bool:
+        authority, admin = control_plane.certificates.authority, control_plane.certificates.clients["admin"]
+        context = ssl.create_default_context(cafile=str(authority))
+        context.load_cert_chain(admin.certificate, admin.key)
+        answer = httpx2.get(f"{control_plane.url}/apis", headers={"Accept": form}, verify=context, timeout=30)
+        found[:] = [item for item in answer.json()["items"] if item["metadata"]["name"] == "external.metrics.k8s.io"]
+        return bool(found) and found[0]["versions"][0].get("freshness") == "Current"
+
+    wait_until(is_there, "the API server lists our group", 90, poll_seconds=0.5)
+    return found[0]
+
+
+def _described(fleet: Fleet, metric: dict[str, Any] | None, wanted: str) -> str:
+    """`kubectl describe hpa` of the printed HPA, with another metric if one is given, once it says what is wanted."""
+    manifest = hpa_manifest(scaler_of(fleet))
+    assert manifest is not None
+    document = yaml.safe_load(manifest)
+    if metric is not None:
+        document["spec"]["metrics"][0]["external"]["metric"] = metric
+    fleet.control_plane.apply(document)
+    described: list[str] = []
+
+    def says_so() -> bool:
+        described[:] = [fleet.control_plane.kubectl("describe", "hpa", fleet.name, "-n", fleet.namespace)]
+        # The Events below grow with time.
+        described[0] = described[0].partition("\nEvents:")[0] + "\n"
+        return wanted in described[0]
+
+    wait_until(says_so, f"the HPA says {wanted}", 60, poll_seconds=0.5)
+    return described[0]
+
+
+def _without_what_varies(text: str, fleet: Fleet) -> str:
+    text = text.replace(fleet.namespace, "NAMESPACE")
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text)
+    text = re.sub(r"(CreationTimestamp: +).*", r"\1TIME", text)
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+# --- who is answered --------------------------------------------------------------------------------------------------
+
+
+def _try_callers(control_plane: ControlPlane, fleet: Fleet, port: int) -> None:
+    """Straight at our port, by the real reviews of the real API server; and through it, by its own authorizer."""
+    authority = base64.b64decode(control_plane.api.get(SECRET_PATH)["data"]["ca.crt"]).decode()
+    metric = f"{PREFIX}/namespaces/{fleet.namespace}/{DESIRED}"
+    stranger = control_plane.service_account_token(fleet.namespace, "default")
+    hpa = control_plane.service_account_token("kube-system", "horizontal-pod-autoscaler")
+    forged = {"X-Remote-User": HPA_ACCOUNT, "X-Remote-Group": "system:masters"}
+
+    def ask(path: str, **headers: str) -> tuple[int, str]:
+        return _ask_our_port(port, authority, path, headers)
+
+    assert ask(metric, Authorization=f"Bearer {hpa}")[0] == 200
+    status, content = ask(metric, Authorization=f"Bearer {stranger}")
+    assert status == 403
+    said = json.loads(content)["message"]
+    assert f'User "system:serviceaccount:{fleet.namespace}:default" cannot list resource' in said
+    assert ask(PREFIX, Authorization=f"Bearer {stranger}")[0] == 200
+    assert ask(metric)[0] == ask(metric, **forged)[0] == ask(metric, Authorization="Bearer x")[0] == 401
+    assert ask(metric, Authorization=f"Bearer {stranger}", **forged)[0] == 403
+    # An administrator of the cluster is nobody here: his certificate is none of the front proxy's authority.
+    admin = control_plane.certificates.clients["admin"]
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        _ask_our_port(port, authority, metric, forged, (admin.certificate, admin.key))
+    front_proxy = control_plane.certificates.front_proxy_client
+    assert _ask_our_port(port, authority, metric, forged, (front_proxy.certificate, front_proxy.key))[0] == 200
+
+    as_stranger = KubernetesApi(control_plane.url, control_plane.certificates.authority, stranger)
+    with pytest.raises(ApiError, match="cannot list resource"):
+        as_stranger.get(metric)
+    as_stranger.close()
+
+
+def _ask_our_port(
+    port: int, authority: str, path: str, headers: dict[str, str], client: tuple[Path, Path] | None = None
+) -> tuple[int, str]:
+    context = ssl.create_default_context(cadata=authority)
+    if client is not None:
+        context.load_cert_chain(*client)
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as plain:
+        tls = context.wrap_socket(plain, server_hostname=f"{SERVICE}.{NAMESPACE}.svc")
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10)
+        connection.sock = tls
+        try:
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+
+def _spoil_the_secret(control_plane: ControlPlane) -> None:
+    """What somebody has broken is made anew in the same Secret."""
+    uid = control_plane.api.get(SECRET_PATH)["metadata"]["uid"]
+    control_plane.api.merge(SECRET_PATH, {"data": {"ca.key": ""}})
+    wait_until(lambda: bool(control_plane.api.get(SECRET_PATH)["data"]["ca.key"]), "the Secret is whole again", 60)
+    assert control_plane.api.get(SECRET_PATH)["metadata"]["uid"] == uid
+
+
+def _assert_shipped_permissions_were_enough(control_plane: ControlPlane) -> None:
+    """The account of the overlay was refused nothing, and has used every grant that the overlay adds."""
+    account = f"system:serviceaccount:{NAMESPACE}:tokenscaler"
+    events = [event for event in control_plane.audit_events() if event.user == account]
+    refused = {(event.verb, event.resource) for event in events if event.code == 403}
+    used = {(event.verb, event.resource) for event in events}
+    granted = {
+        (verb, resource)
+        for name in ("role_certificate.yaml", "role_callers.yaml")
+        for role in yaml.safe_load_all((OVERLAY / name).read_text())
+        for rule in role.get("rules", ())
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert refused == set()
+    assert granted <= used, granted - used
+    assert ("get", "configmaps") in used
