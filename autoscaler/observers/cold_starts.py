@@ -54,6 +54,8 @@ class ColdStarts:
             before = _Memory(scaler.uid, prior_seconds, _learned(starts, prior_seconds))
         under_way, finished = set(), []
         for name, pods in replicas.items():
+            if pods[0].is_ready and not before.under_way:
+                continue  # nearly always: all are up, and nothing was starting
             start = _start(name, pods)
             if start in before.under_way or _begins(pods):
                 if _is_up(pods, pods_per_replica):

@@ -198,21 +198,21 @@ def read_pool(
         sum(replica.is_fresh for replica in replicas),
         tuple(warnings),
         tuple(sorted(standing.wedged)),
-        sum(bool(progress.requests) for progress in _progress(memory.engine, unsteady)),
+        sum(bool(each.requests or each.done_per_second) for each in _progress(memory.engine, unsteady)),
     )
 
 
 def _progress(engine: str, replicas: Sequence[_Replica]) -> list[Progress]:
-    """What each replica holds and does; of one whose samples are not fresh, or tell no rate, nothing is known."""
+    """What each replica does and, of one that does nothing, holds; where samples are not fresh, nothing is known."""
     rules = _RULES_BY_SIGNAL[engine]
     held = [rules[signal] for signal in (Signal.RUNNING_REQUESTS, Signal.WAITING_REQUESTS) if signal in rules]
     done = [rules[signal] for signal in (Signal.GENERATION_TOKENS, Signal.REQUESTS_FINISHED) if signal in rules]
-    return [
-        Progress(replica.name, _sum(engine, held, replica), _sum(engine, done, replica))
-        if replica.is_fresh
-        else Progress(replica.name, None, None)
-        for replica in replicas
-    ]
+    found = []
+    for replica in replicas:
+        done_per_second = _sum(engine, done, replica) if replica.is_fresh else None
+        requests = _sum(engine, held, replica) if replica.is_fresh and not done_per_second else None
+        found.append(Progress(replica.name, requests, done_per_second))
+    return found
 
 
 def _sum(engine: str, rules: Sequence[_Rule], replica: _Replica) -> float | None:

@@ -13,7 +13,7 @@ WEDGED_AFTER_SECONDS = 60.0
 class Progress:
     """One ready replica at one look: requests that run or wait on it, tokens and requests per second that it finishes.
 
-    None: not known.
+    None: not known; of a replica that finishes something its requests need not be.
     """
 
     name: str
@@ -22,8 +22,8 @@ class Progress:
 
     @property
     def is_known(self) -> bool:
-        """Whether both numbers are."""
-        return self.requests is not None and self.done_per_second is not None
+        """Whether it can be told if it stands still."""
+        return bool(self.done_per_second) or (self.requests is not None and self.done_per_second is not None)
 
     @property
     def stands_still(self) -> bool:

@@ -205,7 +205,7 @@ def test_what_stands_still_is_no_reason_to_grow_and_once_it_is_wedged_none_to_st
 )
 def test_what_an_unready_replica_serves_is_added_up_apart(running: float, serving: int) -> None:
     scene, _ = two_replicas()
-    scene.pages[1] = Page(running=running, waiting=0.0)
+    scene.pages[1] = Page(running=running, waiting=0.0, generation_rate=0.0, finished_rate=0.0)
     found = scene.observed(a_pool([a_pod(0), a_pod(1, is_ready=False)]))
     assert found.unsteady_replicas == serving
     assert found.signals[Signal.RUNNING_REQUESTS] == replace(signal(4.0, 4.0, fresh=1), unsteady_total=running)
