@@ -68,20 +68,25 @@ def _runs_backwards(first: str, last: str) -> bool:
 def cron_rules(field: str) -> tuple[CelRule, ...]:
     """The same checks for a string field of a model. Dates that never come are found where they are written plainly."""
     return (
-        CelRule(f"self.{field}.matches('{CRON_PATTERN}')", f"{field} is no cron expression: {_FORM}", f".{field}"),
         CelRule(
-            f"self.{field}.findAll('[0-9]+-[0-9]+').all(r, int(r.split('-')[0]) <= int(r.split('-')[1]))",
+            f"!has(self.{field}) || self.{field}.matches('{CRON_PATTERN}')",
+            f"{field} is no cron expression: {_FORM}",
+            f".{field}",
+        ),
+        CelRule(
+            f"!has(self.{field}) || self.{field}.findAll('[0-9]+-[0-9]+')"
+            ".all(r, int(r.split('-')[0]) <= int(r.split('-')[1]))",
             f"{field} has a range that runs backwards; write the smaller value first",
             f".{field}",
         ),
         CelRule(
-            f"self.{field}.findAll('[A-Z]+-[A-Z]+').all(r, "
+            f"!has(self.{field}) || self.{field}.findAll('[A-Z]+-[A-Z]+').all(r, "
             f"'{_NAMES}'.indexOf(r.split('-')[0]) <= '{_NAMES}'.indexOf(r.split('-')[1]))",
             f"{field} has a range that runs backwards; write the earlier name first",
             f".{field}",
         ),
         CelRule(
-            f"!self.{field}.matches('{_NEVER}')",
+            f"!has(self.{field}) || !self.{field}.matches('{_NEVER}')",
             f"{field} never happens: no such day in any of its months",
             f".{field}",
         ),

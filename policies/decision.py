@@ -157,7 +157,7 @@ def _understand(decision_input: DecisionInput) -> Situation:
         recommendations=recommendations,
         advice=tuple(vote for vote in votes if vote.is_advice),
         binding=largest(recommendations),
-        bounds=bounds_at(decision_input.parameters, decision_input.now_seconds),
+        bounds=bounds_at(decision_input.parameters, decision_input.now_seconds, decision_input.cold_start.l90_seconds),
         sight=assess_sight(decision_input, history, recommendations),
         idle_since_seconds=idle_since(decision_input, history, recommendations),
     )

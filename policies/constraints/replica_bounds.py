@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from policies.constraints.constraint import Limited
 from policies.reasons import Reason
-from policies.recommenders.schedule import open_windows
+from policies.recommenders.schedule import open_windows, raising_windows
 
 if TYPE_CHECKING:
     from policies.parameters import ScalingParameters
@@ -24,16 +24,17 @@ class ReplicaBounds:
     maximum_from: str = "maxReplicas"
 
 
-def bounds_at(parameters: ScalingParameters, now_seconds: float) -> ReplicaBounds:
-    """The policy's bounds, narrowed by the schedule windows that are open.
+def bounds_at(parameters: ScalingParameters, now_seconds: float, lead_seconds: float = 0.0) -> ReplicaBounds:
+    """The policy's bounds, narrowed by the schedule windows that are open; minima also by those that open soon.
 
     Of windows that contradict each other the minimum wins: a promise of capacity before a saving.
     """
     minimum, minimum_from = parameters.min_replicas, "minReplicas"
     maximum, maximum_from = parameters.max_replicas, "maxReplicas"
-    for window in open_windows(parameters.schedules, now_seconds):
+    for window in raising_windows(parameters.schedules, now_seconds, lead_seconds):
         if window.min_replicas is not None and window.min_replicas > minimum:
             minimum, minimum_from = window.min_replicas, f"schedule {window.name}"
+    for window in open_windows(parameters.schedules, now_seconds):
         if window.max_replicas is not None and window.max_replicas < maximum:
             maximum, maximum_from = window.max_replicas, f"schedule {window.name}"
     if minimum > maximum:

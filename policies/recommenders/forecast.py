@@ -76,8 +76,8 @@ class ForecastParameters(ParameterModel):
         ge=0,
         le=3600,
         description=(
-            "Seconds by which capacity should be Ready before it is needed, beside the cold start. Default 60: a scrape, "
-            "a tick and the write."
+            "Seconds by which capacity should be Ready before it is needed, beside the cold start. Default 60: a "
+            "scrape, a tick and the write."
         ),
     )
 

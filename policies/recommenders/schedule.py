@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
-from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
+from policies.calendar_windows import WindowTimes, is_open, is_open_within, parse_days
 from policies.cron_expression import check_cron_expression, cron_rules
 from policies.parameter_model import CelRule, ParameterModel
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation, vote
+from policies.wording import duration
 
 if TYPE_CHECKING:
     from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
@@ -23,6 +23,26 @@ NAME = "schedule"
 
 # UTC or Area/City. Not Local, and no offset: what they mean depends on the machine, or on the time of year.
 _ZONE_PATTERN = "^(UTC|GMT|[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)+)$"
+
+
+# Whether there is such a day is checked by reading it.
+_DATE_PATTERN = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(/[0-9]{4}-[0-9]{2}-[0-9]{2})?$"
+
+
+def _date_rules(field: str) -> tuple[CelRule, ...]:
+    """No such day makes the expression itself fail, with the date in the message."""
+    return (
+        CelRule(
+            f"self.{field}.all(d, d.split('/').all(each, timestamp(each + 'T00:00:00Z').getFullYear() > 0))",
+            f"{field} must be dates such as 2026-12-24 or 2026-12-24/2026-12-27",
+            f".{field}",
+        ),
+        CelRule(
+            f"self.{field}.all(d, d.split('/')[0] <= d.split('/')[d.split('/').size() - 1])",
+            f"{field} has days that end before they begin; write the earlier date first",
+            f".{field}",
+        ),
+    )
 
 
 class ScheduleWindow(ParameterModel):
@@ -39,8 +59,30 @@ class ScheduleWindow(ParameterModel):
         max_length=64,
         description="IANA time zone of start and end, such as America/New_York. Default UTC.",
     )
-    start: str = Field(max_length=128, description="When the window opens: minute hour day-of-month month day-of-week.")
-    end: str = Field(max_length=128, description="When it closes, in the same form.")
+    start: str | None = Field(
+        default=None,
+        max_length=128,
+        description=(
+            "When the window opens: minute hour day-of-month month day-of-week. Left out with end: it is open on "
+            "all of its dates."
+        ),
+    )
+    end: str | None = Field(default=None, max_length=128, description="When it closes, in the same form.")
+    dates: tuple[Annotated[str, StringConstraints(max_length=21, pattern=_DATE_PATTERN)], ...] = Field(
+        default=(),
+        max_length=64,
+        description="The only days it opens on (launches, holidays): 2026-12-24, or 2026-12-24/2026-12-27 for several.",
+    )
+    except_dates: tuple[Annotated[str, StringConstraints(max_length=21, pattern=_DATE_PATTERN)], ...] = Field(
+        default=(), max_length=64, description="Days it does not open on, in the same form."
+    )
+    ready_by: bool = Field(
+        default=True,
+        description=(
+            "True (default): minReplicas are asked for so early that they are Ready when the window opens, by the time "
+            "that nine starts in ten take. False: they are asked for when it opens."
+        ),
+    )
     min_replicas: int | None = Field(
         default=None, ge=0, le=100_000, description="Replicas to have at least while the window is open."
     )
@@ -50,7 +92,17 @@ class ScheduleWindow(ParameterModel):
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
         CelRule("has(self.minReplicas) || has(self.maxReplicas)", "give minReplicas, maxReplicas or both"),
-        CelRule("self.start != self.end", "end must not be the same as start", ".end"),
+        CelRule(
+            "has(self.start) == has(self.end)",
+            "start and end go together; for whole days give dates without them",
+            ".end",
+        ),
+        CelRule("has(self.start) || self.dates.size() > 0", "give start and end, or dates", ".start"),
+        CelRule(
+            "!has(self.start) || !has(self.end) || self.start != self.end", "end must not be the same as start", ".end"
+        ),
+        *_date_rules("dates"),
+        *_date_rules("exceptDates"),
         CelRule(
             "!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",
             "minReplicas must not be above maxReplicas",
@@ -81,14 +133,27 @@ class ScheduleWindow(ParameterModel):
 
     @field_validator("start", "end")
     @classmethod
-    def _check_cron(cls, expression: str) -> str:
-        return check_cron_expression(expression)
+    def _check_cron(cls, expression: str | None) -> str | None:
+        return None if expression is None else check_cron_expression(expression)
+
+    @field_validator("dates", "except_dates")
+    @classmethod
+    def _check_dates(cls, dates: tuple[str, ...]) -> tuple[str, ...]:
+        for each in dates:
+            parse_days(each)
+        return dates
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
         if self.min_replicas is None and self.max_replicas is None:
             raise ValueError(f"schedule {self.name!r} changes nothing: give it minReplicas, maxReplicas or both")
-        if self.start == self.end:
+        if (self.start is None) != (self.end is None):
+            raise ValueError(
+                f"schedule {self.name!r}: start and end go together; for whole days give dates without them"
+            )
+        if self.start is None and not self.dates:
+            raise ValueError(f"schedule {self.name!r} never opens: give it start and end, or dates")
+        if self.start is not None and self.start == self.end:
             raise ValueError(f"schedule {self.name!r} starts and ends at the same moments ({self.start!r})")
         if self.min_replicas is not None and self.max_replicas is not None and self.min_replicas > self.max_replicas:
             raise ValueError(
@@ -96,21 +161,32 @@ class ScheduleWindow(ParameterModel):
             )
         return self
 
+    @cached_property
+    def times(self) -> WindowTimes:
+        """When it is open."""
+        return WindowTimes(self.timezone, self.start, self.end, self.dates, self.except_dates)
+
 
 def recommend_schedule(decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
-    """The largest minReplicas of the windows that are open now; minReplicas of the policy while none is.
+    """The largest minReplicas of the windows that are open, or open within L90; minReplicas of the policy without any.
 
     An exact count, known without any replica: no tolerance applies, and it acts while nothing can be measured. The
     vote of a closed window lets a policy of nothing but schedules come down again.
     """
-    parameters = decision_input.parameters
+    parameters, now_seconds = decision_input.parameters, decision_input.now_seconds
     if all(window.min_replicas is None for window in parameters.schedules):
         return ()
     replicas, opened_by = parameters.min_replicas, None
-    for window in open_windows(parameters.schedules, decision_input.now_seconds):
+    for window in raising_windows(parameters.schedules, now_seconds, decision_input.cold_start.l90_seconds):
         if window.min_replicas is not None and window.min_replicas > replicas:
-            replicas, opened_by = window.min_replicas, window.name
-    message = f"schedule {opened_by} asks for" if opened_by else "schedule (no window raises the minimum now) asks for"
+            replicas, opened_by = window.min_replicas, window
+    if opened_by is None:
+        message = "schedule (no window raises the minimum now) asks for"
+    elif is_open(opened_by.times, now_seconds):
+        message = f"schedule {opened_by.name} asks for"
+    else:
+        within = duration(decision_input.cold_start.l90_seconds)
+        message = f"schedule {opened_by.name} (it opens within the {within} that starts take) asks for"
     return (
         vote(
             NAME, Reason.SCHEDULE, replicas, 1.0, message, {"replicas": replicas}, reads_replicas=False, is_exact=True
@@ -119,37 +195,16 @@ def recommend_schedule(decision_input: DecisionInput) -> tuple[ScalingRecommenda
 
 
 def open_windows(schedules: tuple[ScheduleWindow, ...], now_seconds: float) -> tuple[ScheduleWindow, ...]:
-    """The windows whose last start is later than their last end, both judged to the minute in their own time zone.
-
-    A start at the very minute of an end opens the window. In the hour that a clock change repeats, a start or an end
-    within it comes a second time.
-    """
-    if not schedules:
-        return ()
-    minute = int(now_seconds // 60)
-    return tuple(window for window in schedules if _is_open(window.start, window.end, window.timezone, minute))
+    """The windows that are open now."""
+    return tuple(window for window in schedules if is_open(window.times, now_seconds))
 
 
-@lru_cache(maxsize=4096)
-def _is_open(start: str, end: str, timezone: str, minute: int) -> bool:
-    """Remembered for the minute, because walking a calendar back costs more than all the rest of a decision."""
-    last_start, last_end = _last_occurrence(start, timezone, minute), _last_occurrence(end, timezone, minute)
-    if last_start is None:
-        return False
-    return last_end is None or last_start >= last_end
-
-
-def _last_occurrence(expression: str, timezone: str, minute: int) -> float | None:
-    """The last occurrence up to this minute in unix seconds, the first time of a repeated hour included."""
-    moment = datetime.fromtimestamp(minute * 60, ZoneInfo(timezone))
-    begins = [moment.timestamp()]
-    if moment.fold:
-        # Walked back by local time, what was later than now when this hour came first would be left out.
-        begins.append(moment.replace(minute=0).timestamp() - 60.0)
-    found = (_last_before(expression, datetime.fromtimestamp(begin, ZoneInfo(timezone))) for begin in begins)
-    return max((each.timestamp() for each in found if each is not None), default=None)
-
-
-def _last_before(expression: str, moment: datetime) -> datetime | None:
-    # cronsim walks back from its moment and leaves the moment itself out: begin one second into the minute.
-    return next(CronSim(expression, moment + timedelta(seconds=1), reverse=True), None)
+def raising_windows(
+    schedules: tuple[ScheduleWindow, ...], now_seconds: float, lead_seconds: float
+) -> tuple[ScheduleWindow, ...]:
+    """The windows whose minimum holds now: those that are open, and with readyBy those that open within the lead."""
+    return tuple(
+        window
+        for window in schedules
+        if is_open_within(window.times, now_seconds, lead_seconds if window.ready_by else 0.0)
+    )

@@ -92,6 +92,10 @@ ACCEPTED = [
     scaler("a schedule on the 31st of a long month among short ones", {"schedules": schedule(start="0 0 31 4,5 *")}),
     scaler("a schedule on the 30th of February or any Monday", {"schedules": schedule(start="0 0 30 2 1")}),
     scaler("a schedule in a time zone", {"schedules": schedule(timezone="America/Argentina/Buenos_Aires")}),
+    scaler("days of the calendar", {"schedules": schedule(
+        start=None, end=None, dates=["2026-12-24/2026-12-27", "2028-02-29"], minReplicas=None, maxReplicas=4)}),
+    scaler("a window that leaves days out and is not prepared for", {"schedules": schedule(
+        exceptDates=["2026-12-25"], readyBy=False)}),
     scaler("a forecast with nothing said about it", {"forecast": {}}),
     scaler("a forecast by costs", {"forecast": {"mode": "Active", "missIdleCostRatio": 9, "historyDays": 21}}),
     scaler("a schedule that only lowers the maximum", {"schedules": schedule(minReplicas=None, maxReplicas=8)}),
@@ -190,6 +194,12 @@ REFUSED = [
     scaler("a fallback of an unknown behavior", {"missingData.fallback": {"replicas": 4, "behavior": "Lower"}},
            "spec.missingData.fallback.behavior", "'CurrentIfHigher'"),
     scaler("a cold start of no time", {"coldStart.priorSeconds": 0}, "spec.coldStart.priorSeconds", "at least 1"),
+    scaler("a schedule that never opens", {"schedules": schedule(start=None, end=None)}, "schedules[0]", "or dates"),
+    scaler("a start without an end", {"schedules": schedule(end=None)}, "schedules[0]", "go together"),
+    scaler("a day that no month has", {"schedules": schedule(dates=["2026-02-30"])}, "dates", "2026-02-30"),
+    scaler("days the wrong way round", {"schedules": schedule(exceptDates=["2026-12-27/2026-12-24"])},
+           "xceptDates", "earlier date first"),
+    scaler("a date in another form", {"schedules": schedule(dates=["24.12.2026"])}, "dates[0]", ""),
     scaler("a schedule that changes nothing", {"schedules": schedule(minReplicas=None)},
            "schedules[0]", "minReplicas, maxReplicas or both"),
     scaler("a schedule with its bounds crossed", {"schedules": schedule(minReplicas=9, maxReplicas=8)},

@@ -35,7 +35,9 @@ def test_a_knob_says_what_it_is_in_which_bounds_and_its_default(knob: Knob) -> N
         assert "minimum" in schema
         assert "maximum" in schema
     default = schema.get("default")
-    if isinstance(default, int | float):
+    if isinstance(default, bool):
+        assert f"{str(default).capitalize()} (default)" in description
+    elif isinstance(default, int | float):
         assert f"Default {default:g}" in description
     elif isinstance(default, str) and len(schema.get("enum", (1, 2))) > 1:
         assert f"{default} (default)" in description or f"Default {default}" in description
