@@ -10,6 +10,7 @@ MAXIMUM_AGE_SECONDS = 120.0  # an older sample is unknown, whatever its steady l
 ASSUMED_INTERVAL_SECONDS = 15.0  # between two scrapes, until it has been seen
 MISSED_INTERVALS = 2.0
 IN_FLIGHT_KEPT_SECONDS = 75.0  # a minute, and a scrape that is late
+LEAST_HELD_SECONDS = 45.0  # samples over so long are taken for the minute that rates look back on
 
 
 class PodMemory:
@@ -64,6 +65,12 @@ class PodMemory:
         last_at, last = self.in_flight[-1]
         first_at, first = min(self.in_flight[:-1], key=lambda each: abs(last_at - each[0] - window_seconds))
         return (last - first) / (last_at - first_at)
+
+    def held_throughout(self) -> float:
+        """The fewest requests that it had at any sample of the last minute; 0.0 where most of it was not seen."""
+        if not self.in_flight or self.in_flight[-1][0] - self.in_flight[0][0] < LEAST_HELD_SECONDS:
+            return 0.0
+        return min(requests for _, requests in self.in_flight)
 
 
 @dataclass(slots=True)

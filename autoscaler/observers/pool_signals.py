@@ -198,21 +198,26 @@ def read_pool(
         sum(replica.is_fresh for replica in replicas),
         tuple(warnings),
         tuple(sorted(standing.wedged)),
-        sum(bool(each.requests or each.done_per_second) for each in _progress(memory.engine, unsteady)),
+        sum(_has_requests(memory.engine, each) for each in unsteady),
     )
 
 
 def _progress(engine: str, replicas: Sequence[_Replica]) -> list[Progress]:
     """What each replica does and, of one that does nothing, holds; where samples are not fresh, nothing is known."""
     rules = _RULES_BY_SIGNAL[engine]
-    held = [rules[signal] for signal in (Signal.RUNNING_REQUESTS, Signal.WAITING_REQUESTS) if signal in rules]
     done = [rules[signal] for signal in (Signal.GENERATION_TOKENS, Signal.REQUESTS_FINISHED) if signal in rules]
     found = []
     for replica in replicas:
         done_per_second = _sum(engine, done, replica) if replica.is_fresh else None
-        requests = _sum(engine, held, replica) if replica.is_fresh and not done_per_second else None
-        found.append(Progress(replica.name, requests, done_per_second))
+        held = sum(pod.held_throughout() for pod in replica.pods) if done_per_second == 0 else 0.0
+        found.append(Progress(replica.name, held, done_per_second))
     return found
+
+
+def _has_requests(engine: str, replica: _Replica) -> bool:
+    rules = _RULES_BY_SIGNAL[engine]
+    held = [rules[signal] for signal in (Signal.RUNNING_REQUESTS, Signal.WAITING_REQUESTS) if signal in rules]
+    return bool(_sum(engine, held, replica))
 
 
 def _sum(engine: str, rules: Sequence[_Rule], replica: _Replica) -> float | None:

@@ -5,30 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Beyond the minute that rates look back on: a long prompt that is alone on a replica takes less than both together.
+# Beyond the minute that is looked back on: a long prompt that is alone on a replica takes less than both together.
 WEDGED_AFTER_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One ready replica at one look: requests that run or wait on it, tokens and requests per second that it finishes.
-
-    None: not known; of a replica that finishes something its requests need not be.
+    """One ready replica at one look, over the last minute: the fewest requests that ran or waited on it, and the tokens
+    and requests that it finished per second (None: not known).
     """
 
     name: str
-    requests: float | None
+    held_requests: float
     done_per_second: float | None
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it can be told if it stands still."""
-        return bool(self.done_per_second) or (self.requests is not None and self.done_per_second is not None)
 
     @property
     def stands_still(self) -> bool:
         """Whether it has something to do and does nothing."""
-        return bool(self.requests) and self.done_per_second == 0
+        return self.held_requests > 0 and self.done_per_second == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +59,7 @@ class Standstills:
         since = {each.name: before.get(each.name, now_seconds) for each in replicas if each.stands_still}
         others_go_on = any(replica.done_per_second for replica in replicas)
         long_still = {name for name, at in since.items() if now_seconds - at >= WEDGED_AFTER_SECONDS}
-        kept = {each.name for each in replicas if each.stands_still or not each.is_known} & self._wedged
+        kept = {each.name for each in replicas if each.stands_still or each.done_per_second is None} & self._wedged
         self._since_seconds = since
         self._wedged = frozenset(kept | (long_still if others_go_on else set()))
         return Standing(frozenset(since) - self._wedged if others_go_on else frozenset(), self._wedged)

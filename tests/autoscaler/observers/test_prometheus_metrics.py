@@ -185,13 +185,14 @@ def test_what_stands_still_is_no_reason_to_grow_and_once_it_is_wedged_none_to_st
     pool = a_pool([a_pod(0), a_pod(1), a_pod(2)])
     scene.pages[1] = Page(running=9.0, waiting=30.0, usage=1.0, prompt_rate=0.0, generation_rate=0.0, finished_rate=0.0)
     seen = []
-    for _ in range(5):
+    for _ in range(8):
         found = scene.observed(pool)
         running = found.signals[Signal.RUNNING_REQUESTS]
         seen.append((found.ready_replicas, running.total, running.unsteady_total, found.wedged_replicas))
         scene.now += SCRAPE_SECONDS
         scene.scrape(0, 1, 2)
-    assert seen == [*[(2, 8.0, 9.0, ())] * 4, (2, 8.0, 0.0, (pod_name(1),))]
+    not_for_long = [(3, 17.0, 0.0, ())] * 3
+    assert seen == [*not_for_long, *[(2, 8.0, 9.0, ())] * 4, (2, 8.0, 0.0, (pod_name(1),))]
     assert found.signals[Signal.KV_CACHE_USAGE] == signal(1.0, 0.5)
     assert (found.fresh_replicas, found.coverage) == (2, 1.0)
 

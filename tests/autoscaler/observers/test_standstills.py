@@ -6,13 +6,13 @@ import pytest
 
 from autoscaler.observers.standstills import Progress, Standing, Standstills
 
-BUSY = (4.0, 50.0)  # requests, and what is done of them per second
+BUSY = (4.0, 50.0)  # requests that were held throughout, and what was done of them per second
 STILL = (4.0, 0.0)
 IDLE = (0.0, 0.0)
-UNKNOWN = (None, None)
+UNKNOWN = (0.0, None)
 GONE = None
 
-_Look = tuple[float | None, float | None] | None
+_Look = tuple[float, float | None] | None
 
 
 def standing_after(*looks: tuple[_Look, _Look]) -> str:
