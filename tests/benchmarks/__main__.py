@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks import large_fleet, metrics_api_load, reaction_time
+from tests.benchmarks import large_fleet, metrics_api_delay, metrics_api_load, reaction_time
 from tests.benchmarks.figure import Figure, Step
 from tests.cluster.harness.binaries import missing_programs
 from tests.servers.prometheus_server import prometheus_unavailable_reason
@@ -52,6 +52,7 @@ def main() -> int:
     console = Console(width=100)
     if arguments.only in (None, "metrics-api"):
         _print(console, "The metrics API on one core, 1,000 pools", metrics_api_load.measure(arguments.requests))
+        _print(console, "From a decision to the metrics API, the tick included", metrics_api_delay.measure())
     if arguments.only in (None, "reaction"):
         _print(console, "From a metric's change to the patch", reaction_time.measure())
     if arguments.only in (None, "fleet"):
