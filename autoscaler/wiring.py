@@ -227,7 +227,10 @@ def _assemble(
     forecast_metrics = ForecastMetrics()
     telemetry.registry.register(forecast_metrics)
     records = LatestRecords(parts.log)
-    recorder = DashboardRecorder(FleetSource("Tokenscaler", parts.connection.server, is_simulated=False))
+    foresight = FleetForesight(PrometheusWorkHistory(parts.past, settings.queries), DaemonExecutor())
+    recorder = DashboardRecorder(
+        FleetSource("Tokenscaler", parts.connection.server, is_simulated=False), forecast_of=foresight.newest
+    )
     histories, written = HistoryStore(), WrittenCounts()
     accelerators = _accelerators(parts)
     node_capacity = _node_capacity(parts, accelerators)
@@ -248,7 +251,7 @@ def _assemble(
             *_cluster_reporters(settings, parts, records, accelerators, node_capacity),
         ],
         parts.executor,
-        FleetForesight(PrometheusWorkHistory(parts.past, settings.queries), DaemonExecutor()),
+        foresight,
         node_capacity,
     )
     loop = ControlLoop(

@@ -9,6 +9,7 @@ from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.controller.pool_report import Decided, PoolReport, Rejected, Unobserved
 from autoscaler.dashboard.snapshot import CountChange, FleetSnapshot, FleetSource, PoolView
 from autoscaler.observers.metrics import PoolKey
+from forecasting.forecast import Forecast
 from policies.observation import MetricsObservation
 from policies.signals import Signal
 
@@ -26,12 +27,18 @@ _TOTALS = {
 }
 VOTE_PREFIX = "vote/"
 
+ForecastOf = Callable[[PoolKey], Forecast | None]
 ExtraColumns = Callable[[PoolKey], Mapping[str, float | None]]
 
 
 def no_extra_columns(key: PoolKey) -> Mapping[str, float | None]:
     """Nothing beside what the reports tell."""
     return {}
+
+
+def no_forecast(key: PoolKey) -> Forecast | None:
+    """Nothing is forecast."""
+    return None
 
 
 def kept_rows(pools: int, most: int) -> int:
@@ -43,11 +50,18 @@ class DashboardRecorder:
     """A Reporter. Only the loop calls `report`; any thread may read `snapshot`."""
 
     def __init__(
-        self, source: FleetSource, history_rows: int = HISTORY_ROWS, extra_columns: ExtraColumns = no_extra_columns
+        self,
+        source: FleetSource,
+        history_rows: int = HISTORY_ROWS,
+        extra_columns: ExtraColumns = no_extra_columns,
+        forecast_of: ForecastOf = no_forecast,
     ) -> None:
         """`history_rows` is the most a pool keeps; many pools keep fewer each.
 
-        `extra_columns` is asked at each tick for numbers that only the source has, such as what users really got."""
+        `extra_columns` is asked at each tick for numbers that only the source has, such as what users really got, and
+        `forecast_of` for the newest forecast of a pool.
+        """
+        self._forecast_of = forecast_of
         self._source = source
         self._history_rows = history_rows
         self._extra_columns = extra_columns
@@ -79,7 +93,10 @@ class DashboardRecorder:
                 report.actuation.reason.value,
             )
             changes = (change, *changes)[:KEPT_CHANGES]
+        forecast = self._forecast_of(view.key)
         columns = _columns(report) | dict(self._extra_columns(view.key))
+        if forecast is not None:
+            columns["arrivingTokensPerSecond"] = forecast.latest
         known = {name: value for name, value in columns.items() if value is not None}
         return replace(
             view,
@@ -87,6 +104,7 @@ class DashboardRecorder:
             replicas=counts,
             decision=decision,
             outcome=report.actuation.message,
+            forecast=forecast,
             changes=changes,
             series=view.series.appended(report.now_seconds, known, rows),
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autoscaler.dashboard.series import NO_SERIES, PoolSeries
+from forecasting.forecast import Forecast
 from policies.decision import ScalingDecision
 from policies.observation import ReplicaCounts
 
@@ -47,6 +48,7 @@ class PoolView:
     replicas: ReplicaCounts | None = None
     decision: ScalingDecision | None = None
     outcome: str | None = None
+    forecast: Forecast | None = None
     changes: tuple[CountChange, ...] = ()  # newest first
     series: PoolSeries = NO_SERIES
 

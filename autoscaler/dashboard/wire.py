@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 
 from autoscaler.dashboard.snapshot import CountChange, FleetSnapshot, PoolView
+from forecasting.forecast import Forecast
 from policies.decision import ScalingDecision
 
 
@@ -37,6 +38,7 @@ def pool_document(pool: PoolView, since_seconds: float) -> bytes:
             "maxReplicas": pool.max_replicas,
             "outcome": pool.outcome,
             "decision": _decision(pool.decision),
+            "forecast": _forecast(pool.forecast),
             "changes": [_change(change) for change in pool.changes],
             "series": {"timesSeconds": series.times_seconds.tolist(), "columns": columns},
         }
@@ -88,6 +90,18 @@ def _decision(decision: ScalingDecision | None) -> dict[str, object] | None:
             }
             for step in decision.steps
         ],
+    }
+
+
+def _forecast(forecast: Forecast | None) -> dict[str, object] | None:
+    """The band: quantiles of the load of each bin ahead, tokens that arrive per second."""
+    if forecast is None:
+        return None
+    return {
+        "originSeconds": forecast.origin_seconds,
+        "binSeconds": forecast.bin_seconds,
+        "levels": forecast.levels,
+        "quantiles": forecast.quantiles,
     }
 
 

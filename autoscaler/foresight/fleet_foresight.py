@@ -41,7 +41,7 @@ class _Read:
 
 
 class FleetForesight:
-    """A Foresight. Only `foresee` is called, by one thread; the past is read and replayed on the executor."""
+    """A Foresight. `foresee` is called by one thread; the past is read and replayed on the executor."""
 
     def __init__(
         self, history: WorkHistory, executor: Executor, parameters: ForecastingParameters | None = None
@@ -57,6 +57,12 @@ class FleetForesight:
         self._job: Future[_Read] | None = None
         self._retry_at_seconds = -math.inf
         self._retry_after_seconds = FIRST_RETRY_SECONDS
+        self._newest: Mapping[PoolKey, Forecast | ForecastUnavailable] = {}
+
+    def newest(self, key: PoolKey) -> Forecast | None:
+        """What was said of a pool at the last tick; None where that was no forecast. Any thread may ask."""
+        said = self._newest.get(key)
+        return said if isinstance(said, Forecast) else None
 
     def foresee(
         self, pools: Sequence[SeenPool], now_seconds: float
@@ -71,7 +77,8 @@ class FleetForesight:
         if self._job is None and now_seconds >= self._retry_at_seconds:
             self._read_past(self._those_without_past(pools), now_seconds)
         holders = {key: cohort for cohort in self._cohorts for key in cohort.keys}
-        return {pool.key: _forecast(holders.get(pool.key), pool.key) for pool in pools}
+        self._newest = {pool.key: _forecast(holders.get(pool.key), pool.key) for pool in pools}
+        return self._newest
 
     def _close(self, closed: ClosedBin) -> None:
         if self._recent and closed.number - self._recent[-1].number > LONGEST_SILENCE_BINS:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 from autoscaler.dashboard.app import create_app
 from autoscaler.http_server import HttpServer
 from tests.fakes.demo_fleet import DemoFleet
+from tests.forecast_builders import a_forecast
 
 pytestmark = pytest.mark.browser
 
@@ -97,6 +99,26 @@ def test_four_charts_are_drawn_with_a_line_for_every_vote(page: Page) -> None:
         "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(v => v !== 0)"
     )
     assert painted
+
+
+def test_a_forecast_is_drawn_as_a_band_ahead_of_the_load_and_goes_when_it_ends(page: Page, served: Served) -> None:
+    now = served.fleet.recorder.snapshot.now_seconds
+    served.fleet.forecast = replace(a_forecast(60_000, 70_000, 80_000, 90_000), origin_seconds=now - 60)
+    served.fleet.run(1)
+    expect(page.locator("#load .u-legend")).to_contain_text("Expected (95 %)")
+    expect(page.locator("#load .u-legend")).to_contain_text("Arrived in 5 min")
+    # In the right-hand part of the chart there is nothing but what is to come.
+    painted = page.locator("#load canvas").evaluate(
+        """canvas => {
+            const [left, width] = [Math.round(canvas.width * 0.6), Math.round(canvas.width * 0.3)];
+            const { data } = canvas.getContext('2d').getImageData(left, 0, width, canvas.height);
+            return new Set(Array.from({ length: data.length / 4 }, (_, i) => data.slice(4 * i, 4 * i + 4).join())).size;
+        }"""
+    )
+    assert painted > 10  # the grid alone has a few colours; the band and its edges are blended with it
+    served.fleet.forecast = None
+    served.fleet.run(1)
+    expect(page.locator("#load .u-legend")).not_to_contain_text("Expected")
 
 
 def test_a_new_tick_appears_by_itself(page: Page, served: Served) -> None:

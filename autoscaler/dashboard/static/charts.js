@@ -2,6 +2,7 @@
 import uPlot from "./uplot/uPlot.esm.js";
 
 const VOTE = "vote/";
+const BAND = ["expectedHigh", "expectedLow"]; // the last and the first quantile of a forecast: at(-1) and at(0)
 const KEPT_ROWS = 2000;
 const HEIGHT = 250;
 const COLOURS = 8;
@@ -57,6 +58,7 @@ function line(label, index, options = {}) {
 const WHOLE = { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000] };
 const stepped = uPlot.paths.stepped({ align: 1 });
 const VOTES_SHOWN = 1.25; // times the largest count that is allowed: a vote may be far above it
+const SPARSE = { spanGaps: true, points: { show: false } };
 const fromZero = (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.08)];
 const fromZeroSmall = (_, low, high) => [0, Math.max(0.1, (high ?? 0.1) * 1.08)];
 
@@ -74,6 +76,7 @@ function draw(element, series, options = {}) {
         ...(options.axes ?? []),
       ],
       legend: { live: true },
+      bands: options.bands ?? [],
       series: [{ label: "Time", value: (_, value) => (value === null ? "–" : clockTime.format(value * 1000)) }, ...series],
     },
     [[], ...series.map(() => [])],
@@ -88,6 +91,7 @@ export class PoolCharts {
   #votes = [];
   #plots = [];
   #maxReplicas = 1;
+  #forecast = null;
 
   constructor() {
     // A vote that has never had a value has no line, and no colour of one.
@@ -95,9 +99,11 @@ export class PoolCharts {
     this.onResize = new ResizeObserver(() => this.#fit());
   }
 
-  // Takes the rows that came since the last time.
-  add(series, maxReplicas) {
+  // Takes the rows that came since the last time, and the newest forecast (null: there is none).
+  add(series, maxReplicas, forecast) {
     this.#maxReplicas = maxReplicas;
+    const hadForecast = this.#forecast !== null;
+    this.#forecast = forecast ?? null;
     const rows = series.timesSeconds.length;
     if (rows > 0 && series.timesSeconds[0] <= this.newestSeconds) return; // asked for twice at a time
     for (const name of new Set([...this.#columns.keys(), ...Object.keys(series.columns)])) {
@@ -108,12 +114,13 @@ export class PoolCharts {
     this.#times = [...this.#times, ...series.timesSeconds].slice(-KEPT_ROWS);
     this.newestSeconds = this.#times.at(-1) ?? 0;
     const votes = [...this.#columns.keys()].filter((name) => name.startsWith(VOTE)).map((name) => name.slice(VOTE.length));
-    if (this.#plots.length === 0 || votes.join() !== this.#votes.join()) {
+    if (this.#plots.length === 0 || votes.join() !== this.#votes.join() || hadForecast !== (this.#forecast !== null)) {
       this.#votes = votes;
       this.#build();
     }
     for (const { plot, names } of this.#plots) {
-      plot.setData([this.#times, ...names.map((name) => this.#column(name))]);
+      const ahead = names.includes(BAND[0]) ? this.#timesAhead() : [];
+      plot.setData([[...this.#times, ...ahead], ...names.map((name) => this.#withAhead(name, ahead))]);
       if (plot.cursor.idx === null || plot.cursor.idx === undefined) plot.setLegend({ idx: this.#times.length - 1 });
     }
   }
@@ -122,6 +129,21 @@ export class PoolCharts {
     this.onResize.disconnect();
     for (const { plot } of this.#plots) plot.destroy();
     this.#plots = [];
+  }
+
+  // The bins that are still to come: a point where each begins and one where it ends, as the band has steps.
+  #timesAhead() {
+    const { originSeconds, binSeconds, quantiles } = this.#forecast;
+    const edges = quantiles.flatMap((_, bin) => [originSeconds + bin * binSeconds, originSeconds + (bin + 1) * binSeconds - 1]);
+    return edges.filter((edge) => edge > this.newestSeconds);
+  }
+
+  #withAhead(name, ahead) {
+    const end = BAND.indexOf(name);
+    if (end < 0) return [...this.#column(name), ...ahead.map(() => null)];
+    const { originSeconds, binSeconds, quantiles } = this.#forecast;
+    const expected = (second) => quantiles[Math.floor((second - originSeconds) / binSeconds)]?.at(end - 1) ?? null;
+    return [...this.#times.map((second) => (second === this.newestSeconds ? expected(second) : null)), ...ahead.map(expected)];
   }
 
   #column(name) {
@@ -138,10 +160,21 @@ export class PoolCharts {
   #build() {
     this.remove();
     const waiting = { scale: "waiting", side: 1, grid: { show: false }, ...WHOLE };
-    this.#add("load", ["tokensPerSecond", "waitingRequests"], [
+    const levels = this.#forecast?.levels ?? [];
+    const band = this.#forecast === null ? [] : [
+      line("Arrived in 5 min", 2, { ...SPARSE, width: 1.25 }),
+      line(`Expected (${100 * levels.at(-1)} %)`, 3, { ...SPARSE, width: 1 }),
+      line(`${100 * levels[0]} %`, 3, { ...SPARSE, dash: [4, 3] }),
+    ];
+    this.#add("load", ["tokensPerSecond", "waitingRequests", ...(band.length > 0 ? ["arrivingTokensPerSecond", ...BAND] : [])], [
       line("Tokens per second", 0, { fill: style("--accent-soft") }),
       line("Waiting requests", 1, { scale: "waiting" }),
-    ], { scales: { waiting: { range: fromZero } }, axes: [axis(waiting)] });
+      ...band,
+    ], {
+      scales: { waiting: { range: fromZero } },
+      axes: [axis(waiting)],
+      bands: band.length > 0 ? [{ series: [4, 5], fill: style("--accent-soft") }] : [],
+    });
     this.#add("replicas", ["supply", "ready", "desired"], [
       line("Ready and starting", 4, { paths: stepped, width: 1.25, fill: style("--grid") }),
       line("Ready", 2, { paths: stepped }),

@@ -35,7 +35,7 @@ async function refresh() {
   const mine = charts;
   const pool = await fetchPool(summary.namespace, summary.name, mine.newestSeconds);
   if (mine !== charts) return; // another pool was chosen meanwhile
-  mine.add(pool.series, pool.maxReplicas);
+  mine.add(pool.series, pool.maxReplicas, pool.forecast);
   showNotice(pool.problem && `Nothing was decided at the last tick: ${pool.problem}`);
   showAnswer(pool, mine.colourOfVote);
   showChanges(pool.changes);
