@@ -42,34 +42,36 @@ class ActuationOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RecordedVote:
-    """One vote: the replicas it asks for and the terms of its formula, or why it has no opinion.
+    """One vote: the replicas it asks for and the terms of its formula, or the reason and a sentence for no opinion.
 
     `cautious_replicas` is what it asks for if unseen replicas are full, None where that is the same. A vote that is
     advice has had no effect. Numbers have nine significant digits here: the input has all of them.
     """
 
-    reason: Reason
     replicas: float | None = None
     cautious_replicas: float | None = None
     values: Mapping[str, float] | None = None
-    message: str = ""  # only of a vote without an opinion: the values of the others say the same
+    reason: Reason | None = None
+    message: str = ""
     is_advice: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """One limit: the count before and after it (None: as before), why, and a sentence where it had something to say."""
+    """One limit that had something to do or to say: the count before and after it (None: as before), and why.
+
+    What it said stands in the decision's sentence.
+    """
 
     name: str
     before: int
+    reason: Reason
     after: int | None = None
-    reason: Reason = Reason.NOT_LIMITED
-    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedDecision:
-    """The result: who asked for what (votes by name), and the limits in their order.
+    """The result: who asked for what (votes by name), and what limited it, in order; the other limits let it through.
 
     `without` has the counts that would have come without the binding vote, and without each limit that changed the
     count; `with_advice` those with each vote that is advice only. `remembered` is a digest of what the next decision
@@ -157,7 +159,7 @@ def _recorded(decision_input: DecisionInput, decision: ScalingDecision) -> Recor
         remembered=hashlib.sha256(remembered).hexdigest()[:8],
         binding=decision.binding,
         votes={vote.recommender: _recorded_vote(vote) for vote in decision.recommendations} or None,
-        steps=tuple(_recorded_step(step) for step in decision.steps),
+        steps=tuple(_recorded_step(step) for step in decision.steps if step.is_telling),
         without=otherwise.without or None,
         with_advice=otherwise.with_advice or None,
     )
@@ -165,9 +167,8 @@ def _recorded(decision_input: DecisionInput, decision: ScalingDecision) -> Recor
 
 def _recorded_vote(vote: ScalingRecommendation) -> RecordedVote:
     if vote.replicas is None:
-        return RecordedVote(vote.reason, message=vote.message, is_advice=vote.is_advice)
+        return RecordedVote(reason=vote.reason, message=vote.message, is_advice=vote.is_advice)
     return RecordedVote(
-        reason=vote.reason,
         replicas=_legible(vote.replicas),
         cautious_replicas=(
             None
@@ -184,8 +185,7 @@ def _legible(value: float) -> float:
 
 
 def _recorded_step(step: DecisionStep) -> RecordedStep:
-    after = None if step.after == step.before else step.after
-    return RecordedStep(step.name, step.before, after, step.reason, step.message if step.is_telling else "")
+    return RecordedStep(step.name, step.before, step.reason, None if step.after == step.before else step.after)
 
 
 def read_record(line: str) -> DecisionRecord | str:

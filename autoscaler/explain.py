@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autoscaler.decision_record import DecisionRecord, RecordedDecision, RecordedVote, differences
+from policies.decision import ScalingDecision, decide
 from policies.observation import MetricsObservation, QueryValue
 from policies.wording import joined, number
 
@@ -14,6 +15,9 @@ from policies.wording import joined, number
 def render_record(record: DecisionRecord) -> RenderableType:
     """The record for a terminal: the sentence, the votes (the binding one marked), the limits, what was seen."""
     decision, replicas = record.decision, record.input.replicas
+    found = differences(record)
+    # What the record leaves out for its length is told by the decision made again, where that is the same one.
+    again = None if found else decide(record.input)
     supply = (
         f"replicas: {replicas.spec} asked for, {replicas.ready} ready, {replicas.starting} starting, "
         f"{replicas.stuck} stuck, {replicas.terminating} terminating"
@@ -23,11 +27,11 @@ def render_record(record: DecisionRecord) -> RenderableType:
         Text(decision.message),
         Text(supply),
         _seen(record),
-        _votes(record),
-        _steps(record),
+        _votes(record, again),
+        _steps(record, again),
         _otherwise(record.decision),
         Text(f"write: {record.actuation.reason.value}: {record.actuation.message}"),
-        _proof(record),
+        _proof(found),
     )
 
 
@@ -79,32 +83,38 @@ def _seen(record: DecisionRecord) -> RenderableType:
     return Group(table, *warnings)
 
 
-def _votes(record: DecisionRecord) -> RenderableType:
+def _votes(record: DecisionRecord, again: ScalingDecision | None) -> RenderableType:
     table = Table(title="votes", title_justify="left", box=None)
     table.add_column("")
     table.add_column("vote")
     table.add_column("replicas", justify="right")
     table.add_column("why")
+    sentences = {vote.recommender: vote.message for vote in again.recommendations} if again else {}
     for name, vote in (record.decision.votes or {}).items():
         mark, style = ("*", "bold") if name == record.decision.binding else ("", "")
         count = "no opinion" if vote.replicas is None else f"{vote.replicas:.2f}"
-        _add_row(table, mark, name, count, _why(vote), style=style)
+        _add_row(table, mark, name, count, _why(vote, sentences.get(name, "")), style=style)
     return table
 
 
-def _why(vote: RecordedVote) -> str:
+def _why(vote: RecordedVote, sentence: str) -> str:
     terms = ", ".join(f"{name} {number(value)}" for name, value in (vote.values or {}).items())
     if_full = "" if vote.cautious_replicas is None else f"{number(vote.cautious_replicas)} if unseen replicas are full"
-    return joined((vote.message, terms, if_full, "advice only" if vote.is_advice else ""))
+    return joined((vote.message or sentence or terms, if_full, "advice only" if vote.is_advice else ""))
 
 
-def _steps(record: DecisionRecord) -> RenderableType:
+def _steps(record: DecisionRecord, again: ScalingDecision | None) -> RenderableType:
     table = Table(title="limits, in order", title_justify="left", box=None)
     for column in ("limit", "before", "after", "reason", "why"):
         table.add_column(column, justify="right" if column in {"before", "after"} else "left")
-    for step in record.decision.steps:
-        after, style = (step.before, "") if step.after is None else (step.after, "bold")
-        _add_row(table, step.name, str(step.before), str(after), step.reason.value, step.message, style=style)
+    if again:
+        for step in again.steps:
+            style = "" if step.before == step.after else "bold"
+            _add_row(table, step.name, str(step.before), str(step.after), step.reason.value, step.message, style=style)
+        return table
+    for recorded in record.decision.steps:
+        after, style = (recorded.before, "") if recorded.after is None else (recorded.after, "bold")
+        _add_row(table, recorded.name, str(recorded.before), str(after), recorded.reason.value, "", style=style)
     return table
 
 
@@ -119,8 +129,7 @@ def _add_row(table: Table, *cells: str, style: str = "") -> None:
     table.add_row(*(Text(cell) for cell in cells), style=style)
 
 
-def _proof(record: DecisionRecord) -> RenderableType:
-    found = differences(record)
+def _proof(found: tuple[str, ...]) -> RenderableType:
     if not found:
         return Text("decided again from this record: the same", style="green")
     return Text("decided again from this record, it comes out otherwise:\n  " + "\n  ".join(found), style="red")

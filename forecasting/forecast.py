@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -32,8 +32,7 @@ class ForecastUnavailable:
     kind: Literal["unavailable"] = "unavailable"
 
 
-@dataclass(frozen=True, slots=True)
-class StepSkill:
+class StepSkill(NamedTuple):
     """How one step of this pool did on its own recent past, and whether it may act.
 
     `loss_ratio` is the pinball loss at 0.9 over that of the last value with a rolling interval: below 1 is better, None
@@ -67,6 +66,10 @@ class Forecast:
     skills: tuple[StepSkill, ...]
     kind: Literal["forecast"] = "forecast"
 
+    def for_a_decision(self) -> Forecast:
+        """Without the steps for themselves: a decision looks at the largest load until each, and so does its record."""
+        return replace(self, point=(), quantiles=())
+
     @property
     def reach_seconds(self) -> int:
         """How far it reaches from its origin."""
@@ -89,10 +92,10 @@ class Forecast:
         return float(np.interp(level, self.levels, self.window_quantiles[step - 1]))
 
     def peak(self, level: float) -> tuple[float, float]:
-        """The largest quantile of any bin ahead, and the moment (unix time) at which its bin begins."""
-        loads = [float(np.interp(level, self.levels, row)) for row in self.quantiles]
-        highest = int(np.argmax(loads))
-        return loads[highest], self.origin_seconds + highest * self.bin_seconds
+        """The quantile of the largest bin ahead, and the moment (unix time) at which the bin begins that makes it."""
+        loads = [float(np.interp(level, self.levels, row)) for row in self.window_quantiles]
+        first = next(place for place, load in enumerate(loads) if load >= loads[-1])
+        return loads[-1], self.origin_seconds + first * self.bin_seconds
 
     def why_not_acting(self, until_seconds: float) -> ForecastUnavailable | None:
         """Why it may not act on a window of that length (see `window_quantile`); None where it may."""

@@ -83,7 +83,8 @@ class PoolSignal:
 def over_replicas(readings: Iterable[Sample | Unknown], unsteady_total: float = 0.0) -> PoolSignal:
     """One reading a ready replica -> the pool's signal. No readings: all counts are zero.
 
-    `unsteady_total` is what replicas hold that are not ready, or stand still.
+    `unsteady_total` is what replicas hold that are not ready, or stand still. Sums have nine significant digits: what
+    stands behind them is the noise of adding floats, and would make records long.
     """
     total = maximum = oldest_age_seconds = held_total = 0.0
     fresh = held = unknown = 0
@@ -100,4 +101,17 @@ def over_replicas(readings: Iterable[Sample | Unknown], unsteady_total: float = 
             held_total += reading.value
         else:
             fresh += 1
-    return PoolSignal(total, maximum, fresh, held, unknown, oldest_age_seconds, held_total, unsteady_total)
+    return PoolSignal(
+        _nine_digits(total),
+        _nine_digits(maximum),
+        fresh,
+        held,
+        unknown,
+        oldest_age_seconds,
+        _nine_digits(held_total),
+        _nine_digits(unsteady_total),
+    )
+
+
+def _nine_digits(value: float) -> float:
+    return value if value % 1 == 0 else float(f"{value:.9g}")

@@ -263,7 +263,8 @@ def _foreseeable(scaler: InferenceScaler, seen: _Seen | _Bug) -> SeenPool | None
 def _with_forecast(seen: _Seen | _Bug, forecasts: Mapping[PoolKey, Forecast | ForecastUnavailable]) -> _Seen | _Bug:
     if isinstance(seen, _Bug) or seen.query is None:
         return seen
-    return replace(seen, forecast=forecasts.get(seen.query.key))
+    forecast = forecasts.get(seen.query.key)
+    return replace(seen, forecast=forecast.for_a_decision() if isinstance(forecast, Forecast) else forecast)
 
 
 def _contain(step: str, about: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | _Bug:

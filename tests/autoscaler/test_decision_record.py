@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from autoscaler.decision_record import DecisionRecord, differences, read_record
+from autoscaler.decision_record import DecisionRecord, differences, read_record, record_decision
+from forecasting.forecast import Forecast, StepSkill
+from policies.capacity.learned_capacity import LearnedCapacity
+from policies.cold_start import ColdStart
+from policies.decision import decide
 from policies.history import ScaleEvent, TimedRecommendation
 from policies.observation import PoolLatency, QueryUnknown, QueryValue, ReplicaCounts
 from policies.signals import PoolSignal, Signal
@@ -122,7 +127,12 @@ def test_the_line_says_schema_version_time_and_pool_first() -> None:
             id="a value of a vote's formula",
         ),
         pytest.param("decision.binding", None, "decision.binding: recorded null, decided again", id="the binding vote"),
-        pytest.param("decision.steps", [], "decision.steps: recorded null, decided again [{", id="a step is missing"),
+        pytest.param(
+            "decision.steps",
+            [{"name": "rateLimit", "before": 8, "after": 5, "reason": "ScaleUpLimit"}],
+            'decision.steps: recorded [{"name": "rateLimit", "before": 8, "reason": "ScaleUpLimit", "after": 5}]',
+            id="a step that was not taken",
+        ),
         pytest.param(
             "decision.remembered",
             "00000000",
@@ -197,42 +207,63 @@ def test_a_line_that_is_no_record_is_refused_with_place_and_reason(line: str, pr
     assert found.startswith(problem)
 
 
-# Nothing is round: as it comes from a real Prometheus.
-UGLY = {
-    signal: a_signal(*(scale * (1.0 + place / 7.0) for place in range(10)), age_seconds=7.533)
-    for signal, scale in {
-        Signal.RUNNING_REQUESTS: 23.0,
-        Signal.WAITING_REQUESTS: 3.0,
-        Signal.KV_CACHE_USAGE: 0.4161,
-        Signal.KV_CACHE_USED_TOKENS: 24_967.3,
-        Signal.KV_CACHE_CAPACITY_TOKENS: 60_000.0,
-        Signal.PROMPT_TOKENS: 4123.7,
-        Signal.GENERATION_TOKENS: 611.3,
-        Signal.REQUESTS_FINISHED: 2.0166,
-        Signal.PREEMPTIONS: 0.016,
-    }.items()
+# As it comes from a real Prometheus: requests are whole, and nothing else is round.
+SEEN = {
+    signal: a_signal(*(scale * (1.0 + step * place) for place in range(10)), age_seconds=7.533)
+    for signal, scale, step in (
+        (Signal.RUNNING_REQUESTS, 23, 1),
+        (Signal.WAITING_REQUESTS, 3, 1),
+        (Signal.KV_CACHE_USAGE, 0.4161, 1 / 7),
+        (Signal.KV_CACHE_USED_TOKENS, 24_967.3, 1 / 7),
+        (Signal.KV_CACHE_CAPACITY_TOKENS, 60_000, 0),
+        (Signal.PROMPT_TOKENS, 4123.7, 1 / 7),
+        (Signal.GENERATION_TOKENS, 611.3, 1 / 7),
+        (Signal.REQUESTS_FINISHED, 2.0166, 1 / 7),
+        (Signal.PREEMPTIONS, 0.016, 1 / 7),
+        (Signal.REQUESTS_ARRIVED, 2.0166, 1 / 7),
+        (Signal.REQUESTS_ARRIVED_RECENTLY, 2.0166, 1 / 7),
+    )
 }
+WINDOWS = tuple((23_456.1 + step, 34_567.2 + step, 45_678.3 + step) for step in range(4))
+LEARNED = {
+    "learned_cold_start": ColdStart(181.234, 240.123, 301.5, 20.1, 40.2, 120.3, 23),
+    "learned_capacity": LearnedCapacity(15_834.1234567, 743.12345678, 53_234.12345, 0.71234, 0.0612, 34.56, "h100-8b"),
+    "forecast": Forecast(
+        NOW - 100, 300, (0.5, 0.9, 0.95), (), (), WINDOWS, 23_456.7, False, (StepSkill(True, 0.7123, 500, 288),) * 4
+    ),
+}
+OBJECTIVES = {"timeToFirstTokenP99Milliseconds": 500, "interTokenLatencyP99Milliseconds": 30}
 
 
 @pytest.mark.parametrize(
-    ("signals", "maximum_bytes"),
+    ("spec", "learned", "maximum_bytes"),
     [
-        pytest.param({"waitingRequests": {"perReplica": 4}}, 3200, id="one vote"),
-        pytest.param({"tokensInFlight": {}, "kvCache": {}}, 3400, id="two votes"),
-        pytest.param(ALL_VOTES, 4096, id="all votes"),
+        pytest.param({"signals": {"waitingRequests": {"perReplica": 4}}}, {}, 3072, id="one vote"),
+        pytest.param({"signals": ALL_VOTES}, {}, 4096, id="all votes by stated shares"),
+        pytest.param(
+            {"objectives": OBJECTIVES, "forecast": {"mode": "Active"}, "signals": {"kvCache": {}}},
+            LEARNED,
+            4096,
+            id="objectives: learned capacity, cold start and forecast",
+        ),
+        pytest.param(
+            {"objectives": OBJECTIVES, "forecast": {"mode": "Active"}, "signals": {**ALL_VOTES, "tokenRate": None}},
+            LEARNED,
+            4608,
+            id="everything at once",
+        ),
     ],
 )
-def test_a_record_of_ten_replicas_with_a_full_history_is_small(signals: dict[str, Any], maximum_bytes: int) -> None:
+def test_a_record_of_ten_replicas_with_a_full_history_is_small(
+    spec: dict[str, Any], learned: dict[str, Any], maximum_bytes: int
+) -> None:
     report = a_decision_report(
-        scaler=a_scaler(signals=signals, minReplicas=2, maxReplicas=40),
+        scaler=a_scaler(minReplicas=2, maxReplicas=40, **spec),
         replicas=ReplicaCounts(12, 12, 10, starting=2),
         metrics=an_observation(
-            UGLY,
+            SEEN,
             ready=10,
-            queries={
-                "pendingRequests": QueryValue(12.0, 7.533),
-                "custom/sessions": QueryValue(7.33333333333333, 7.533),
-            },
+            queries={"pendingRequests": QueryValue(12.0, 7.533), "custom/sessions": QueryValue(7.333333333333, 7.533)},
             prompt_tokens_per_request=2046.8354430379746,
             generation_tokens_per_request=303.45569620253164,
             prefix_cache_hit_share=0.21374045801526717,
@@ -247,7 +278,12 @@ def test_a_record_of_ten_replicas_with_a_full_history_is_small(signals: dict[str
             consecutive_good_readings=3,
         ),
     )
-    assert len(a_record(report).to_json_line()) <= maximum_bytes
+    decision_input = replace(report.decision_input, **learned)
+    record = record_decision("inference", "llama-70b", decision_input, decide(decision_input), report.actuation)
+    line = record.to_json_line()
+    assert reading(line) == record
+    assert differences(record) == ()
+    assert len(line) <= maximum_bytes
 
 
 def test_a_record_says_what_would_be_without_what_gave_the_count() -> None:
@@ -263,7 +299,7 @@ def test_a_field_is_written_only_where_it_is_not_the_default() -> None:
     signals = document["input"]["metrics"]["signals"]
     assert signals["runningRequests"] == {"total": 40.0, "maximum": 10.0, "freshReplicas": 4, "oldestAgeSeconds": 5.0}
     assert signals["waitingRequests"] == {"total": 80.0, "maximum": 20.0}
-    assert document["decision"]["steps"][1] == {"name": "missingData", "before": 8}
+    assert "steps" not in document["decision"], "no limit had anything to do"
     assert "null" not in a_record().to_json_line()
 
 

@@ -74,7 +74,7 @@ POLICY = a_policy(signals={"kvCache": {"headroomPercent": 0}})
             counts(6, 2),
             {"maxReplicas": 9},
             8.0,
-            "9: KV cache (mean use 133.33 %, at most 100 %) needs 8.00; 10 asked for, so that 8 work; wanted 10, "
+            "9: KV cache (mean use 133.33 %, at most 100 %) needs 8; 10 asked for, so that 8 work; wanted 10, "
             "capped at 9 by maxReplicas; 2 of 8 replicas are stuck",
             id="the maximum means all of them",
         ),
