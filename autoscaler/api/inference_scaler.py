@@ -81,7 +81,9 @@ class InferenceScalerSpec(ScalingParameters):
         default=0,
         ge=-1_000_000,
         le=1_000_000,
-        description="Who gets accelerators first where an AcceleratorPool's ceiling leaves too few. Default 0: all alike.",
+        description=(
+            "Who gets accelerators first where an AcceleratorPool's ceiling leaves too few. Default 0: all alike."
+        ),
     )
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (

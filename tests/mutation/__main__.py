@@ -3,8 +3,8 @@
     python -m tests.mutation                               # everything: hours of one core
     python -m tests.mutation 'policies/constraints/*.py'   # some modules
 
-mutmut makes the faults and runs the tests of the functions that they are in. It works in a copy of the tree, which is
-kept for the next run: what has not changed since is not tried again. There, `mutmut show NAME` prints a fault.
+mutmut makes the faults and runs the tests of the functions that they are in, in a copy of the tree. There (`.mutation`),
+`mutmut show NAME` prints a fault afterwards, such as `policies.wording.x_number__mutmut_2`.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ def main(modules: list[str]) -> int:
 
 
 def _copy_tree() -> None:
-    WORK.mkdir(exist_ok=True)
+    # Anew each time: mutmut takes a file for done that was there before, also where other modules were asked for then.
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir()
     for name in COPIED:
-        shutil.rmtree(WORK / name, ignore_errors=True)
         shutil.copytree(ROOT / name, WORK / name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
