@@ -55,12 +55,14 @@ class EngineMetrics:
     """All that is known of an engine's page.
 
     A pod that exposes any of `page_marks` has been scraped; the time of that sample is the age of all its signals.
-    `signals` lacks what the engine does not expose.
+    `signals` lacks what the engine does not expose. With `counts_tokens_by_step` generated tokens are counted as they
+    come, else only when their request has finished.
     """
 
     title: str
     signals: Mapping[Signal, SignalSource]
     page_marks: tuple[Metric, ...]
+    counts_tokens_by_step: bool = False
 
 
 def spelled(

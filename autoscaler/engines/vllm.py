@@ -69,4 +69,5 @@ VLLM = EngineMetrics(
         Signal.GENERATION_TOKENS_PER_REQUEST: SignalSource(MetricKind.HISTOGRAM, _metrics("request_generation_tokens")),
     },
     page_marks=_metrics("num_requests_running", "num_requests_waiting", "generation_tokens_total", "cache_config_info"),
+    counts_tokens_by_step=True,
 )

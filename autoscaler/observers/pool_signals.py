@@ -10,7 +10,7 @@ from typing import TypeAlias
 from autoscaler.engines import ENGINES
 from autoscaler.engines.engine_metrics import EngineMetrics, MetricKind, SignalSource
 from autoscaler.observers.pod_memory import MISSED_INTERVALS, Good, PodMemory, ScrapeInterval, judge
-from autoscaler.observers.standstills import Progress, Standstills
+from autoscaler.observers.standstills import TOKENS_BY_REQUEST, TOKENS_BY_STEP, Progress, Standstills
 from autoscaler.observers.workload import LivePod
 from policies.signals import PoolSignal, Sample, Signal, Unknown, over_replicas
 
@@ -130,7 +130,11 @@ class PoolMemory:
     engine: str
     interval: ScrapeInterval = field(default_factory=ScrapeInterval)
     seen: set[Signal] = field(default_factory=set)
-    standstills: Standstills = field(default_factory=Standstills)
+    standstills: Standstills = field(init=False)
+
+    def __post_init__(self) -> None:
+        by_step = ENGINES[self.engine].counts_tokens_by_step
+        self.standstills = Standstills(TOKENS_BY_STEP if by_step else TOKENS_BY_REQUEST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Beyond the minute that is looked back on: a long prompt that is alone on a replica takes less than both together.
-WEDGED_AFTER_SECONDS = 60.0
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a replica may do nothing, beyond the minute that is looked back on, until it stands still, and until it
+    is wedged.
+    """
+
+    still_seconds: float
+    wedged_seconds: float
+
+
+# A long prompt that is alone on a replica takes less than two minutes until its first token.
+TOKENS_BY_STEP = Patience(0.0, 60.0)
+# Where tokens are counted when their request finishes, a few long answers look like nothing for minutes.
+TOKENS_BY_REQUEST = Patience(300.0, 600.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +53,12 @@ _ALL_GO_ON = Standing()
 
 
 class Standstills:
-    """Remembers since when each replica of a pool stands still."""
+    """Remembers since when each replica of a pool does nothing."""
 
-    __slots__ = ("_since_seconds", "_wedged")
+    __slots__ = ("_patience", "_since_seconds", "_wedged")
 
-    def __init__(self) -> None:
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
         self._since_seconds: dict[str, float] = {}
         self._wedged: frozenset[str] = frozenset()
 
@@ -58,8 +72,9 @@ class Standstills:
             return _ALL_GO_ON
         since = {each.name: before.get(each.name, now_seconds) for each in replicas if each.stands_still}
         others_go_on = any(replica.done_per_second for replica in replicas)
-        long_still = {name for name, at in since.items() if now_seconds - at >= WEDGED_AFTER_SECONDS}
+        still = {name for name, at in since.items() if now_seconds - at >= self._patience.still_seconds}
+        wedged = {name for name in still if now_seconds - since[name] >= self._patience.wedged_seconds}
         kept = {each.name for each in replicas if each.stands_still or each.done_per_second is None} & self._wedged
         self._since_seconds = since
-        self._wedged = frozenset(kept | (long_still if others_go_on else set()))
-        return Standing(frozenset(since) - self._wedged if others_go_on else frozenset(), self._wedged)
+        self._wedged = frozenset(kept | (wedged if others_go_on else set()))
+        return Standing(frozenset(still) - self._wedged if others_go_on else frozenset(), self._wedged)

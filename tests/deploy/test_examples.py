@@ -78,3 +78,15 @@ def test_queue_depth() -> None:
 
 def test_the_first_policy_writes_nothing() -> None:
     assert spec_of("first-policy.yaml").mode is Mode.DRY_RUN
+
+
+def test_two_routed_pools_have_objectives_of_their_own() -> None:
+    prefill, decode = (parse_inference_scaler(document) for document in documents(EXAMPLES / "two-routed-pools.yaml"))
+    assert isinstance(prefill, InferenceScaler)
+    assert isinstance(decode, InferenceScaler)
+    assert (prefill.spec.engine, decode.spec.engine) == (EngineName.TENSORRT_LLM, EngineName.VLLM)
+    assert prefill.spec.scale_target_ref != decode.spec.scale_target_ref
+    assert prefill.spec.objectives is not None
+    assert decode.spec.objectives is not None
+    assert prefill.spec.objectives.time_to_first_token_seconds < decode.spec.objectives.time_to_first_token_seconds
+    assert prefill.spec.objectives.inter_token_latency_seconds > decode.spec.objectives.inter_token_latency_seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.observers.standstills import Progress, Standing, Standstills
+from autoscaler.observers.standstills import TOKENS_BY_REQUEST, TOKENS_BY_STEP, Patience, Progress, Standing, Standstills
 
 BUSY = (4.0, 50.0)  # requests that were held throughout, and what was done of them per second
 STILL = (4.0, 0.0)
@@ -15,9 +15,9 @@ GONE = None
 _Look = tuple[float, float | None] | None
 
 
-def standing_after(*looks: tuple[_Look, _Look]) -> str:
+def standing_after(*looks: tuple[_Look, _Look], patience: Patience = TOKENS_BY_STEP) -> str:
     """How the replicas a and b stand at the last of looks that lie half a minute apart."""
-    standstills, standing, now_seconds = Standstills(), Standing(), 1000.0
+    standstills, standing, now_seconds = Standstills(patience), Standing(), 1000.0
     for look in looks:
         replicas = [Progress(name, *seen) for name, seen in zip("ab", look, strict=True) if seen is not None]
         standing = standstills.look(replicas, now_seconds)
@@ -48,3 +48,18 @@ def standing_after(*looks: tuple[_Look, _Look]) -> str:
 )
 def test_how_replicas_stand(looks: list[tuple[_Look, _Look]], expected: str) -> None:
     assert standing_after(*looks) == expected
+
+
+@pytest.mark.parametrize(
+    ("half_minutes", "expected"),
+    [
+        pytest.param(10, "", id="long answers may take five minutes"),
+        pytest.param(11, "a still", id="then it is no reason to grow any more"),
+        pytest.param(20, "a still", id="nor is it for ten"),
+        pytest.param(21, "a wedged", id="after ten minutes it is wedged"),
+    ],
+)
+def test_an_engine_that_counts_tokens_when_a_request_has_finished_gets_more_time(
+    half_minutes: int, expected: str
+) -> None:
+    assert standing_after(*[(STILL, BUSY)] * half_minutes, patience=TOKENS_BY_REQUEST) == expected
