@@ -3,7 +3,7 @@
     python -m tests.mutation                               # everything: hours of one core
     python -m tests.mutation 'policies/constraints/*.py'   # some modules
 
-mutmut makes the faults and runs the tests of the functions that they are in, in a copy of the tree. There (`.mutation`),
+mutmut makes the faults and runs the tests of the functions that they are in, in a copy of the tree: `.mutation`. There,
 `mutmut show NAME` prints a fault afterwards, such as `policies.wording.x_number__mutmut_2`.
 """
 
