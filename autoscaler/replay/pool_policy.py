@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
-from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.api.inference_scaler import InferenceScaler, InferenceScalerSpec
 from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.pool_report import Crashed, Decided, Reporter
 from autoscaler.controller.reconcile import Reconciler
@@ -42,7 +43,7 @@ class ReconciledPolicy:
         reporters: Sequence[Reporter] = (),
         foresight: Foresight | None = None,
     ) -> None:
-        self._scalers = tuple(scalers)
+        self._scalers = tuple(map(_as_if_we_wrote, scalers))
         self._tick_seconds = tick_seconds
         self._reporters = tuple(reporters)
         self._foresight = foresight
@@ -57,6 +58,14 @@ class ReconciledPolicy:
         actuators = dict.fromkeys(Mode, fleet)
         reconciler = Reconciler(fleet, fleet, actuators, HistoryStore(), self._reporters, foresight=self._foresight)
         return (_ReconcilerTick(reconciler, fleet, self._scalers, self._tick_seconds),)
+
+
+def _as_if_we_wrote(scaler: InferenceScaler) -> InferenceScaler:
+    """There is no HorizontalPodAutoscaler in a simulation that would write the count for us."""
+    if scaler.spec.mode is not Mode.EXTERNAL_METRIC:
+        return scaler
+    spec = InferenceScalerSpec.model_validate({**scaler.spec.model_dump(), "mode": Mode.SCALE})
+    return replace(scaler, spec=spec)
 
 
 class _ReconcilerTick:
