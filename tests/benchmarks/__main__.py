@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks import large_fleet, metrics_api_delay, metrics_api_load, reaction_time
+from tests.benchmarks import decision_cost, large_fleet, metrics_api_delay, metrics_api_load, reaction_time
 from tests.benchmarks.figure import Figure, Step
 from tests.cluster.harness.binaries import missing_programs
 from tests.servers.prometheus_server import prometheus_unavailable_reason
@@ -39,17 +39,22 @@ def _print_steps(console: Console, steps: Sequence[Step]) -> None:
 def main() -> int:
     """Runs the chosen benchmarks; 1 where this machine cannot."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("--only", choices=["reaction", "fleet", "metrics-api"], help="one of the benchmarks")
+    names = ["decision", "reaction", "fleet", "metrics-api"]
+    parser.add_argument("--only", choices=names, help="one of the benchmarks")
     parser.add_argument("--pools", type=int, default=1000, help="InferenceScalers of the large fleet")
     parser.add_argument("--pods-per-pool", type=int, default=10)
     parser.add_argument("--requests", type=int, default=1_000_000, help="requests to the metrics API")
     parser.add_argument("--ticks", type=int, default=6, help="ticks that are measured")
     arguments = parser.parse_args()
+    console = Console(width=100)
+    if arguments.only in (None, "decision"):
+        _print(console, "One decision with all votes and a full history", decision_cost.measure())
+    if arguments.only == "decision":
+        return 0
     reason = prometheus_unavailable_reason() or (missing_programs() and "the programs are not built: make programs")
     if reason:
         print(f"benchmarks: {reason}", file=sys.stderr)
         return 1
-    console = Console(width=100)
     if arguments.only in (None, "metrics-api"):
         _print(console, "The metrics API on one core, 1,000 pools", metrics_api_load.measure(arguments.requests))
         _print(console, "From a decision to the metrics API, the tick included", metrics_api_delay.measure())
