@@ -36,7 +36,7 @@ from tests.servers.process import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
-CUSTOM_OVERLAY = Path(__file__).parents[2] / "deploy" / "overlays" / "custom-metrics"
+OVERLAYS = Path(__file__).parents[2] / "deploy" / "overlays"
 CUSTOM = "/apis/custom.metrics.k8s.io"
 CUSTOM_API_SERVICE = f"{API_SERVICES_PATH}/v1beta2.custom.metrics.k8s.io"
 THEIR_METRIC = "s0-kafka-orders"
@@ -159,7 +159,7 @@ def test_two_providers_one_group_and_object_metrics(
     control_plane: ControlPlane, start_fleet, start_controller, prometheus, certificates, other, tmp_path
 ) -> None:
     port, keda_port = free_port(), free_port()
-    with InstalledMetricsApi(control_plane, port, CUSTOM_OVERLAY) as installed:
+    with InstalledMetricsApi(control_plane, port, OVERLAYS / "custom-metrics") as installed:
         theirs, ours = (start_fleet(replicas=1, scraped=False) for _ in range(2))
         token = tmp_path / "token"
         token.write_text(control_plane.service_account_token(NAMESPACE, "tokenscaler"))
@@ -184,6 +184,16 @@ def test_two_providers_one_group_and_object_metrics(
         control_plane.apply(hpa_of_theirs(theirs))
         control_plane.apply(hpa_of_ours(ours))
 
+        for overlay in ("beside-another-provider", "custom-metrics", "keda-external-scaler"):
+            control_plane.kubectl(
+                "apply",
+                "--dry-run=server",
+                "--server-side",
+                "--force-conflicts",
+                "--validate=strict",
+                "-k",
+                OVERLAYS / overlay,
+            )
         _both_are_followed(story, token.read_text())
         _both_are_discovered(story)
         _keda_reads_the_same(story, keda_port, certificates)
@@ -239,6 +249,13 @@ def _their_silence_is_theirs_alone(story: Story) -> None:
     story.set_ours(6)
     story.ours.wait_replicas(6)
     assert story.theirs.replicas() == 2
+    # A provider behind us that says nothing stalls nobody's discovery.
+    story.control_plane.create_namespace("short-lived")
+    story.control_plane.api.delete("/api/v1/namespaces/short-lived")
+    wait_until(
+        lambda: story.control_plane.api.find("/api/v1/namespaces/short-lived") is None, "the namespace has gone", 60
+    )
+    assert story.installed.condition()["status"] == "True"
     story.other.behaviour.is_silent = False
     story.theirs.wait_replicas(5, 120)
     page = story.controller.get("/metrics").text

@@ -174,6 +174,13 @@ def with_count(count: str | None) -> PoolMetrics:
     return a_pool(metrics={"tokenscaler-desired-replicas": count})
 
 
+def test_what_newer_versions_of_keda_try_is_not_implemented(running: Running) -> None:
+    with running.scaler() as keda, pytest.raises(grpc.RpcError) as refusal:
+        keda.call("StreamMetricSpec", wire.ScaledObjectRef(), wire.GetMetricSpecResponse)
+
+    assert refusal.value.code() is grpc.StatusCode.UNIMPLEMENTED  # upon which KEDA goes on without it
+
+
 def test_a_stop_ends_the_streams_without_an_error(running: Running) -> None:
     with running.scaler() as keda:
         stream = keda.stream()
