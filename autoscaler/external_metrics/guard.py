@@ -71,13 +71,18 @@ class Guard:
         reviews: Reviews,
         executor: Executor,
         clock: Clock,
+        count_answer: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """`trust` is asked for each request, so that a change counts at once; reviews block, so in the executor."""
+        """`trust` is asked for each request, so that a change counts at once; reviews block, so in the executor.
+
+        `count_answer` is told the HTTP status of every answer but those to probes.
+        """
         self._app = app
         self._trust = trust
         self._reviews = reviews
         self._executor = executor
         self._clock = clock
+        self._count_answer = count_answer
         self._reviews_now = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,6 +90,15 @@ class Guard:
         if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
             await self._app(scope, receive, send)
             return
+
+        async def counted(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                self._count_answer(message["status"])
+            await send(message)
+
+        await self._answer(scope, receive, counted)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         known = await self._known(scope)
         refused = known if isinstance(known, Refused) else await self._refused(known, scope["path"])
         if refused is not None:

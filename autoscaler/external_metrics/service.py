@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Counter
 
 from autoscaler.clock import Clock
 from autoscaler.external_metrics.app import add_health, create_app
@@ -52,7 +52,17 @@ class MetricsApi:
         add_custom_metrics(app, source, clock)
         add_health(app)
         reviews = Reviews(connection, clock)
-        guard = Guard(app, lambda: self._keeper.trust, reviews, self._executor, clock)
+        answers = Counter(
+            "tokenscaler_metrics_api_answers", "Answers of the metrics API by HTTP status.", ["code"], registry=registry
+        )
+        guard = Guard(
+            app,
+            lambda: self._keeper.trust,
+            reviews,
+            self._executor,
+            clock,
+            count_answer=lambda status: answers.labels(status).inc(),
+        )
         self._server = SecureServer(guard, context, bound)
         files = settings.certificate_directory
         certificate = (

@@ -64,6 +64,7 @@ class ServedMetricsApi:
         self.clock = ManualClock(NOW)
         self.pools = source or FakePools(a_pool())
         self.reviews_api = FakeReviewsApi()
+        self.answers: list[int] = []
         self.authority = ClientAuthority()
         self.trust: FrontProxyTrust | NoTrust = self.trust_in(FRONT_PROXY)
         self.material: ServingMaterial = new_material(NAMES, self.guard_clock.now_seconds())
@@ -73,7 +74,7 @@ class ServedMetricsApi:
         app = create_app(self.pools, clock or self.clock)
         add_health(app)
         reviews = Reviews(self.reviews_api, self.clock)
-        guard = Guard(app, lambda: self.trust, reviews, self._executor, self.guard_clock)
+        guard = Guard(app, lambda: self.trust, reviews, self._executor, self.guard_clock, self.answers.append)
         self.server = SecureServer(guard, self.context, socket.create_server(("127.0.0.1", 0)), limits)
 
     def trust_in(self, *names: str) -> FrontProxyTrust:
