@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 import time
+from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class ServedMetricsApi:
         self.clock = ManualClock(NOW)
         self.pools = source or FakePools(a_pool())
         self.reviews_api = FakeReviewsApi()
-        self.answers: list[int] = []
+        self.answers: deque[int] = deque(maxlen=100)  # the statuses of the last ones
         self.authority = ClientAuthority()
         self.trust: FrontProxyTrust | NoTrust = self.trust_in(FRONT_PROXY)
         self.material: ServingMaterial = new_material(NAMES, self.guard_clock.now_seconds())

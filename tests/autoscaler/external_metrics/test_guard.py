@@ -188,7 +188,7 @@ def test_answers_are_counted_but_those_to_probes(api: ServedMetricsApi) -> None:
     api.get(headers=bearer("nobody's friend"))
     api.get("/nowhere", headers=bearer("reader's"))
     api.get()
-    assert api.answers == [200, 403, 404, 401]
+    assert list(api.answers) == [200, 403, 404, 401]
 
 
 def test_while_the_api_server_is_away_a_token_is_refused_for_now(api: ServedMetricsApi) -> None:
