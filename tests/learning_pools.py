@@ -83,7 +83,7 @@ def varied_load(
         start += BLOCK_SECONDS
 
 
-def true_requests_per_second(profile: ReplicaProfile, shape: Shape, seconds: float = 400.0, replicas: int = 4) -> float:
+def true_requests_per_second(profile: ReplicaProfile, shape: Shape, seconds: float = 600.0, replicas: int = 3) -> float:
     """The load of one replica, steady and Poisson, at which a mean latency of the requests reaches its objective."""
 
     def is_within(per_second: float) -> bool:
@@ -114,7 +114,7 @@ def _mean_latencies(
             chosen.add(request)
     for each in fleet:
         finished += each.advance(seconds)
-    settled = [request for request in finished if request.arrived_at > seconds / 5 and request.output_tokens > 1]
+    settled = [request for request in finished if request.arrived_at > seconds / 3 and request.output_tokens > 1]
     if not settled:
         return math.inf, math.inf
     firsts = [(request.first_token_at or 0.0) - request.arrived_at for request in settled]

@@ -1,10 +1,10 @@
-"""Which step-time law does this pool follow? The nearest known one, its three parts scaled to the pool's samples."""
+"""Which step-time law does this pool follow? The nearest known ones, their three parts scaled to the pool's samples."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policies.capacity.known_laws import KNOWN_LAWS
 from policies.capacity.samples import LoadSample
@@ -15,17 +15,25 @@ LAW_ERROR = 0.05
 # How far a pool's three parts are off from those of the nearest law, once its speed is taken out.
 PART_SPREAD = 0.35
 
+# How fast a law loses against the best one by its misfit, and when it is out.
+SHARPNESS = 1.5
+LEAST_LIKELIHOOD = 0.1
+
 Vector = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class FittedLaw:
-    """A known law and by what each of its parts is to be multiplied; `covariance` is of these factors."""
+    """A known law and by what each of its parts is to be multiplied; `covariance` is of these factors.
+
+    `misfit` is that to the samples and of the factors among each other, in squares of what is ordinary.
+    """
 
     law: StepTimeLaw
     factors: Vector
     covariance: tuple[Vector, Vector, Vector]
     misfit: float
+    likelihood: float = 1.0  # against the best law's
 
     def seconds(self, load: StepLoad) -> float:
         """The mean step's time."""
@@ -38,14 +46,17 @@ class FittedLaw:
         return math.sqrt(max(0.0, variance)) / seconds
 
 
-def fit(samples: Sequence[LoadSample], laws: Sequence[StepTimeLaw] = KNOWN_LAWS) -> FittedLaw:
-    """The law with the least misfit to the samples (at least one) and to itself.
+def fit(samples: Sequence[LoadSample], laws: Sequence[StepTimeLaw] = KNOWN_LAWS) -> tuple[FittedLaw, ...]:
+    """The laws that may be the pool's by its samples (at least one), the likeliest first, each with `likelihood`.
 
     For each law: its speed is the factor that brings it through the samples at all; then least squares of relative
-    errors over three factors, each held to that speed by a prior of 35 %.
+    errors over three factors, each held to that speed by a prior of 35 %. Several laws go through the same few samples
+    and part beyond them; so all that fit nearly as well as the best are kept.
     """
-    fitted = [_fit_to(law, samples) for law in laws]
-    return min(fitted, key=lambda each: each.misfit)
+    fitted = sorted((_fit_to(law, samples) for law in laws), key=lambda each: each.misfit)
+    least = fitted[0].misfit
+    likely = (replace(each, likelihood=math.exp(-SHARPNESS * (each.misfit - least))) for each in fitted)
+    return tuple(each for each in likely if each.likelihood >= LEAST_LIKELIHOOD)
 
 
 def _fit_to(law: StepTimeLaw, samples: Sequence[LoadSample]) -> FittedLaw:

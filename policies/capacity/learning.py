@@ -15,7 +15,7 @@ from policies.capacity.learned_capacity import LearnedCapacity
 from policies.capacity.memory import CapacityMemory, SmoothedRates
 from policies.capacity.objectives import LatencyObjectives
 from policies.capacity.samples import LoadSample, total_weight, with_sample
-from policies.capacity.solve import TypicalRequest, solve
+from policies.capacity.solve import TypicalRequest, expected_capacity
 from policies.capacity.utilization import trimmed_utilization
 from policies.load.work_rate import WorkRate, request_shape, work_rate
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
@@ -35,6 +35,7 @@ LEAST_SECONDS_BETWEEN = 45.0
 # A rate over a minute, smoothed over half of one, is as late as a mean over two minutes.
 SMOOTHING_SECONDS = 30.0
 LEAST_COVERAGE = 0.9
+BIAS_WINDOWS = 8.0
 # Sequences that decode on a replica, on average: with fewer the windows tell of nothing but a step alone.
 LEAST_DECODING = 0.2
 # Of the requests in an engine. A request or two wait for the next step even where nothing queues.
@@ -70,7 +71,7 @@ def learn_capacity(memory: CapacityMemory | None, evidence: CapacityEvidence) ->
     memory = replace(memory, measured_at_seconds=measured_at)
     sample = _sample(memory, metrics, evidence)
     if sample is not None:
-        memory = replace(memory, samples=with_sample(memory.samples, sample))
+        memory = _with_sample(memory, sample)
     memory = replace(memory, capacity=_capacity(memory, metrics, evidence.objectives))
     return _trimmed(memory, metrics, evidence.replicas)
 
@@ -168,6 +169,16 @@ def _sample(memory: CapacityMemory, metrics: MetricsObservation, evidence: Capac
     )
 
 
+def _with_sample(memory: CapacityMemory, sample: LoadSample) -> CapacityMemory:
+    """Takes up a window, and notes how well the law had foretold it."""
+    laws = memory.laws or (fit(memory.samples) if memory.samples else ())
+    bias = memory.bias
+    if laws:
+        bias += (laws[0].seconds(sample.load) / sample.step_seconds - 1.0 - bias) / BIAS_WINDOWS
+    samples = with_sample(memory.samples, sample, bias)
+    return replace(memory, samples=samples, bias=bias, laws=fit(samples))
+
+
 def _queues(metrics: MetricsObservation) -> bool:
     waiting = known_signal(metrics, Signal.WAITING_REQUESTS)
     running = known_signal(metrics, Signal.RUNNING_REQUESTS)
@@ -181,11 +192,11 @@ def _capacity(
 ) -> LearnedCapacity | None:
     windows = total_weight(memory.samples)
     request = None if memory.rates is None else _typical_request(memory.rates, metrics)
-    if windows < LEAST_WINDOWS or request is None:
+    if windows < LEAST_WINDOWS or not memory.laws or request is None:
         return memory.capacity
-    fitted = fit(memory.samples)
     size = known_signal(metrics, Signal.KV_CACHE_CAPACITY_TOKENS)
-    found = solve(fitted, request, objectives, size.mean if isinstance(size, PoolSignal) else None)
+    kv_cache_tokens = size.mean if isinstance(size, PoolSignal) else None
+    found = expected_capacity(memory.laws, request, objectives, kv_cache_tokens)
     error = min(found.relative_error, LARGEST_ERROR)
     caution = 1.0 / (1.0 + max(0.0, error - ORDINARY_ERROR))
     return LearnedCapacity(
@@ -195,7 +206,7 @@ def _capacity(
         safe_utilization=memory.safe_utilization,
         uncertainty=error,
         samples=windows,
-        law=fitted.law.name,
+        law=memory.laws[0].law.name,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from policies.capacity.fit import FittedLaw
@@ -11,7 +12,7 @@ from policies.capacity.step_time import STEP_PROMPT_TOKENS, StepLoad
 
 # The largest batch of the engines by default.
 MAXIMUM_SEQUENCES = 1024.0
-BISECTIONS = 30
+BISECTIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,46 @@ class TypicalRequest:
 
 @dataclass(frozen=True, slots=True)
 class CapacityAtObjectives:
-    """One replica at its objectives; see `LearnedCapacity`. `relative_error` is one standard deviation."""
+    """One replica at its objectives. `prompt_share` is the share of its time that goes to prompts, `relative_error` one
+    standard deviation of `requests_per_second`.
+    """
 
+    request: TypicalRequest
     requests_per_second: float
-    prefill_tokens_per_second: float
-    decode_tokens_per_second: float
+    prompt_share: float
     tokens_in_flight: float
     relative_error: float
+
+    @property
+    def prefill_tokens_per_second(self) -> float:
+        """Computed prompt tokens, if it did nothing else."""
+        return self.requests_per_second * self.request.computed_prompt_tokens / self.prompt_share
+
+    @property
+    def decode_tokens_per_second(self) -> float:
+        """Generated tokens, if it did nothing else."""
+        return self.requests_per_second * self.request.generated_tokens / (1.0 - self.prompt_share)
+
+
+def expected_capacity(
+    laws: Sequence[FittedLaw], request: TypicalRequest, objectives: LatencyObjectives, kv_cache_tokens: float | None
+) -> CapacityAtObjectives:
+    """The mean over the laws that may be the pool's, by their likelihood; that they differ is part of the error."""
+    solved = [(law.likelihood, solve(law, request, objectives, kv_cache_tokens)) for law in laws]
+    total = sum(likelihood for likelihood, _ in solved)
+
+    def mean(value: Callable[[CapacityAtObjectives], float]) -> float:
+        return sum(likelihood * value(each) for likelihood, each in solved) / total
+
+    rate = mean(lambda each: each.requests_per_second)
+    variance = mean(lambda each: each.relative_error**2 + (each.requests_per_second / rate - 1.0) ** 2)
+    return CapacityAtObjectives(
+        request=request,
+        requests_per_second=rate,
+        prompt_share=mean(lambda each: each.prompt_share),
+        tokens_in_flight=mean(lambda each: each.tokens_in_flight),
+        relative_error=math.sqrt(variance),
+    )
 
 
 def solve(
@@ -61,9 +95,9 @@ def solve(
     prompt_share = fitted.factors[2] * terms[2] / seconds
     grows = 1.0 - fitted.factors[0] * terms[0] / seconds if decoding < limit else 1.0
     return CapacityAtObjectives(
+        request=request,
         requests_per_second=rate,
-        prefill_tokens_per_second=rate * request.computed_prompt_tokens / prompt_share,
-        decode_tokens_per_second=rate * request.generated_tokens / (1.0 - prompt_share),
+        prompt_share=prompt_share,
         tokens_in_flight=decoding * request.context_tokens,
         relative_error=fitted.relative_error(load) / max(0.1, grows),
     )

@@ -9,7 +9,7 @@ import pytest
 from policies.capacity.fit import fit
 from policies.capacity.objectives import LatencyObjectives
 from policies.capacity.samples import LoadSample
-from policies.capacity.solve import load_of, solve
+from policies.capacity.solve import expected_capacity, load_of, solve
 from policies.capacity.step_time import StepLoad, StepTimeLaw
 from tests.policies.capacity.laws import REQUEST, a_law, exactly, measured
 
@@ -36,7 +36,7 @@ OBJECTIVES = LatencyObjectives()
 )
 def test_the_capacity_is_that_of_the_replica(truth: StepTimeLaw, loads: tuple[float, ...], within: float) -> None:
     samples = [measured(truth, decoding) for decoding in loads]
-    found = solve(fit(samples), REQUEST, OBJECTIVES, None)
+    found = expected_capacity(fit(samples), REQUEST, OBJECTIVES, None)
     expected = solve(exactly(truth), REQUEST, OBJECTIVES, None)
     assert found.requests_per_second == pytest.approx(expected.requests_per_second, rel=1.2 * within)
     assert found.tokens_in_flight == pytest.approx(expected.tokens_in_flight, rel=2 * within)
@@ -49,7 +49,7 @@ def test_one_window_that_is_off_does_not_matter_much() -> None:
     truth = a_law(speed=1.3)
     samples = [measured(truth, decoding) for decoding in (5.0, 10.0, 20.0, 30.0)]
     samples[1] = measured(truth, 10.0, weight=1.0, error=0.3)
-    found = solve(fit(samples), REQUEST, OBJECTIVES, None)
+    found = expected_capacity(fit(samples), REQUEST, OBJECTIVES, None)
     expected = solve(exactly(truth), REQUEST, OBJECTIVES, None)
     assert found.requests_per_second == pytest.approx(expected.requests_per_second, rel=0.10)
 
@@ -58,9 +58,9 @@ def test_more_windows_leave_less_doubt() -> None:
     truth = a_law(speed=1.3)
     few = [measured(truth, 8.0, weight=1.0)]
     many = [measured(truth, decoding, weight=10.0) for decoding in (5.0, 10.0, 20.0, 40.0)]
-    errors = [solve(fit(samples), REQUEST, OBJECTIVES, None).relative_error for samples in (few, many)]
+    errors = [expected_capacity(fit(samples), REQUEST, OBJECTIVES, None).relative_error for samples in (few, many)]
     assert errors[0] > 0.08
-    assert errors[1] < 0.03
+    assert errors[1] < 0.05
 
 
 @pytest.mark.parametrize(

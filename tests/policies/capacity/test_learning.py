@@ -176,5 +176,5 @@ def test_the_safe_utilisation_follows_what_the_requests_got(evidence: dict[str, 
 def test_a_night_does_not_forget_the_day(decoding: float) -> None:
     learned = watched(60.0)
     after = watched(300.0, learned, start=NOW + 3600.0, decoding=decoding)
-    assert after.samples[-1].weight > 0.7 * learned.samples[-1].weight
+    assert after.samples[-1].weight > 0.6 * learned.samples[-1].weight
     assert after.capacity is not None
