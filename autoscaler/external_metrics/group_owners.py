@@ -79,10 +79,14 @@ def read_owner(document: Mapping[str, Any]) -> GroupOwner:
 
 
 def judge_owners(owners: Mapping[str, GroupOwner | None], ours: ServiceName) -> tuple[Finding, ...]:
-    """What is not right with the owners by APIService name (None: nobody), where `ours` is our own Service."""
+    """What is not right with the owners by APIService name (None: nobody), where `ours` is our own Service.
+
+    A foreign owner of external metrics is as it should be where we serve custom metrics instead.
+    """
     findings: list[Finding] = []
     external = owners.get(EXTERNAL_METRICS)
-    if external is not None and external.service != ours:
+    is_beside_it = any((owner := owners.get(name)) is not None and owner.service == ours for name in CUSTOM_METRICS)
+    if external is not None and external.service != ours and not is_beside_it:
         findings.append(_foreign(external, owners, ours))
     findings += [_unavailable(owner, ours) for owner in owners.values() if owner is not None and owner.problem]
     return tuple(findings)
@@ -106,6 +110,13 @@ def _foreign(owner: GroupOwner, owners: Mapping[str, GroupOwner | None], ours: S
             f"take the group over and pass on what we do not know: `--forward-to {address}` first, our APIService "
             "after it (deploy/other-providers.md)",
             _object_metrics(owners, ours),
+            *(
+                (
+                    "let KEDA go on writing the counts, and ask us for them: `--keda-port` (overlays/keda-external-scaler)",
+                )
+                if service is not None and "keda" in service.name
+                else ()
+            ),
         ),
     )
 

@@ -48,6 +48,10 @@ def findings(*documents: dict[str, Any]) -> tuple[Finding, ...]:
             [an_api_service(EXTERNAL_METRICS, OURS), an_api_service(CUSTOM_METRICS[1], ADAPTER)],
             id="another provider of custom metrics is nobody's business while external metrics are ours",
         ),
+        pytest.param(
+            [an_api_service(EXTERNAL_METRICS, KEDA), an_api_service(CUSTOM_METRICS[0], OURS)],
+            id="another provider of external metrics is nobody's business while custom metrics are ours",
+        ),
     ],
 )
 def test_nothing_is_wrong_with(documents: list[dict[str, Any]]) -> None:
@@ -61,7 +65,8 @@ def test_a_foreign_owner_is_named_with_what_follows_and_both_ways_out() -> None:
     assert finding.field == "spec.service"
     assert finding.value == "keda/keda-operator-metrics-apiserver"
     assert "External metrics are answered by it" in finding.consequence
-    forward, objects = finding.ways_out
+    forward, objects, keda = finding.ways_out
+    assert "--keda-port" in keda
     assert "--forward-to https://keda-operator-metrics-apiserver.keda.svc:443" in forward
     assert "custom.metrics.k8s.io, which is free" in objects
 
@@ -72,6 +77,12 @@ def test_the_second_way_is_not_offered_where_its_group_is_taken_too() -> None:
     assert (
         "not here, as v1beta2.custom.metrics.k8s.io is served by monitoring/prometheus-adapter" in finding.ways_out[1]
     )
+
+
+def test_only_keda_can_ask_us_itself() -> None:
+    (finding,) = findings(an_api_service(EXTERNAL_METRICS, ServiceName("datadog", "cluster-agent")))
+
+    assert len(finding.ways_out) == 2
 
 
 def test_a_group_without_a_service_is_the_api_servers_own() -> None:
