@@ -47,7 +47,7 @@ class RequestOutcomes:
     """Counts since the start. `arrived` = finished + rejected + dropped + those still in the pool."""
 
     def __init__(self, objectives: LatencyObjectives, latencies: RequestLatencies | None = None) -> None:
-        """`latencies` gets every finished request, where somebody wants them all."""
+        """`latencies` gets every finished request, where somebody wants them all; there is no recent view then."""
         self._objectives = objectives
         self._latencies = latencies
         self._recent: deque[tuple[float, float, bool]] = deque()  # finished at, time to first token, is met
@@ -65,19 +65,22 @@ class RequestOutcomes:
 
     def add_finished(self, requests: Sequence[Request]) -> None:
         """Takes finished requests, in order of time for each replica."""
+        latencies, recent = self._latencies, self._recent
         for request in requests:
-            if request.first_token_at is None or request.finished_at is None:
+            first_token_at, finished_at = request.first_token_at, request.finished_at
+            if first_token_at is None or finished_at is None:
                 raise ValueError("a request that has not finished was reported as finished")
-            first_token = request.first_token_at - request.arrived_at
+            first_token = first_token_at - request.arrived_at
             gaps = request.output_tokens - 1
-            gap = (request.finished_at - request.first_token_at) / gaps if gaps else 0.0
+            gap = (finished_at - first_token_at) / gaps if gaps else 0.0
             is_met = self._objectives.are_met_by(first_token, gap)
-            self.finished += 1
             self.met += is_met
             self.finished_tokens += request.input_tokens + request.output_tokens
-            if self._latencies is not None:
-                self._latencies.add(request.arrived_at, first_token, gap)
-            self._recent.append((request.finished_at, first_token, is_met))
+            if latencies is not None:
+                latencies.add(request.arrived_at, first_token, gap)
+            else:
+                recent.append((finished_at, first_token, is_met))
+        self.finished += len(requests)
 
     def forget_old(self, now_seconds: float) -> None:
         """Drops what has left the window."""

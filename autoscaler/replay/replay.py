@@ -42,9 +42,9 @@ def replay(
     `requests` come in order of arrival, in simulated unix time; those after the end of the run are left out. `goes_on`
     is asked before each moment and ends the run early by False; the result is then of what has been run.
     """
-    in_time = (request for request in requests if request.arrived_at >= run.starts_at_seconds)
+    in_time = _between(requests, run.starts_at_seconds, run.ends_at_seconds)
     setup = replace(setup, keeps_latencies=True)
-    fleet = SimulatedFleet([(setup, _until(in_time, run.ends_at_seconds))], run.starts_at_seconds, run.seed)
+    fleet = SimulatedFleet([(setup, in_time)], run.starts_at_seconds, run.seed)
     pool = fleet.pools[setup.key]
     recorder = TimelineRecorder(pool, READING_SECONDS)
     parts = (*policy.controllers(fleet), recorder)
@@ -65,11 +65,13 @@ def replay(
     )
 
 
-def _until(requests: Iterator[Request], ends_at_seconds: float) -> Iterator[Request]:
+def _between(requests: Iterator[Request], starts_at_seconds: float, ends_at_seconds: float) -> Iterator[Request]:
     for request in requests:
-        if request.arrived_at >= ends_at_seconds:
+        arrived_at = request.arrived_at
+        if arrived_at >= ends_at_seconds:
             return
-        yield request
+        if arrived_at >= starts_at_seconds:
+            yield request
 
 
 def _events(run: ReplayRun, pool: SimulatedPool) -> Sequence[TimedEvent]:

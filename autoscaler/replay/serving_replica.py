@@ -9,11 +9,12 @@ one, runs of pure decoding in one jump. Without preemption this equals a simulat
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import deque
 from heapq import heapify, heappop, heappush
 
 from autoscaler.replay.replica_profile import ReplicaProfile
-from autoscaler.replay.serving_counters import ServingCounters, ServingSnapshot
+from autoscaler.replay.serving_counters import INTER_TOKEN_LATENCY_EDGES, ServingCounters, ServingSnapshot
 
 
 class Request:
@@ -210,7 +211,8 @@ class ServingReplica:
         self._prefill_left_tokens -= chunk_tokens
         if decoding:
             self.counters.generation_tokens += decoding
-            self.counters.inter_token_latency.observe(step_seconds, decoding)
+            gaps = self.counters.inter_token_latency.counts
+            gaps[bisect_left(INTER_TOKEN_LATENCY_EDGES, step_seconds)] += decoding
         for _ in range(complete):
             self._give_first_token(self._prefilling.popleft(), finished)
 
@@ -254,9 +256,11 @@ class ServingReplica:
         duration = steps * first + growth * steps * (steps - 1) / 2
         self.now_seconds += duration
         self._step += steps
-        self._context_tokens += steps * decoding
-        self.counters.generation_tokens += steps * decoding
-        self.counters.inter_token_latency.observe(duration / steps, steps * decoding)
+        tokens = steps * decoding
+        self._context_tokens += tokens
+        counters = self.counters
+        counters.generation_tokens += tokens
+        counters.inter_token_latency.counts[bisect_left(INTER_TOKEN_LATENCY_EDGES, duration / steps)] += tokens
 
     def _preempt_newest(self) -> None:
         """The sequence that began last gives its blocks back and is computed again, prompt and answer so far.

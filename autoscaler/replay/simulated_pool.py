@@ -227,7 +227,9 @@ class SimulatedPool:
     def _hand_over(self, request: Request, at_seconds: float) -> None:
         pod = self._router.choose(self._replicas.ready)
         if not pod.is_wedged:
-            self.outcomes.add_finished(pod.serving.advance(at_seconds))
+            finished = pod.serving.advance(at_seconds)
+            if finished:
+                self.outcomes.add_finished(finished)
         pod.serving.add(request)
 
     def _beat(self, now_seconds: float) -> None:
@@ -239,11 +241,13 @@ class SimulatedPool:
         if replicas.is_rolling_out:
             replicas.go_on_with_rollout(now_seconds, self.setup.drain_grace_seconds)
         for pod in (*replicas.ready, *replicas.draining):
+            is_scraped = pod.next_scrape_at <= now_seconds
+            serving = pod.serving
             if not pod.is_wedged:
-                finished = pod.serving.advance(now_seconds)
+                finished = serving.advance(now_seconds)
                 if finished:
                     self.outcomes.add_finished(finished)
-            if pod.next_scrape_at <= now_seconds:
+            if is_scraped:
                 self._scrape(pod, now_seconds)
         if replicas.draining:
             self._end_drained(now_seconds)
