@@ -12,7 +12,6 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from autoscaler.clock import SystemClock
 from autoscaler.decision_log import UnreadableRecord, read_log
 from autoscaler.decision_record import DecisionRecord, differences, read_record
 from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
@@ -67,7 +66,7 @@ def explain_target(
     if url is None:
         found: str | list[str] | RecordsNotFound = from_status(kubeconfig, context, namespace, name)
     else:
-        found = from_controller(url, namespace, name, window, SystemClock().now_seconds())
+        found = from_controller(url, namespace, name, window)
     if isinstance(found, RecordsNotFound):
         return _refuse(found.problem)
     records = [read_record(line) for line in ([found] if isinstance(found, str) else found)]
@@ -150,7 +149,7 @@ def _show_in_course(record: DecisionRecord, before: DecisionRecord | None, as_js
     if as_json:
         typer.echo(record.to_json_line())
     elif before is None or is_news(before, record):
-        console.print(headline(record), record.decision.message, highlight=False)
+        console.print(headline(record), record.decision.message, highlight=False, soft_wrap=True)
 
 
 def _selected(path: Path, target: str | None, window: RecordWindow) -> Iterator[Entry]:

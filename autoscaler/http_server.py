@@ -40,9 +40,9 @@ def create_app(
         return Response(telemetry.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/decisions/{namespace}/{name}")
-    def decision(namespace: str, name: str, at: float | None = None, since: float | None = None) -> Response:
-        if since is not None:
-            lines = records.since(namespace, name, since)
+    def decision(namespace: str, name: str, at: float | None = None, back: float | None = None) -> Response:
+        if back is not None:
+            lines = records.back(namespace, name, back)
         elif at is not None:
             lines = [line for line in [records.at(namespace, name, at)] if line is not None]
         else:
@@ -50,7 +50,7 @@ def create_app(
             lines = [] if newest is None else [newest.to_json_line()]
         if not lines:
             return JSONResponse({"problem": _why_no_decision(records, namespace, name, at)}, status_code=404)
-        media_type = "application/json" if since is None else "application/jsonl"
+        media_type = "application/json" if back is None else "application/jsonl"
         return Response("\n".join(lines), media_type=media_type)
 
     return app

@@ -26,15 +26,13 @@ class RecordsNotFound:
     problem: str
 
 
-def from_controller(
-    url: str, namespace: str, name: str, window: RecordWindow, now_seconds: float
-) -> list[str] | RecordsNotFound:
+def from_controller(url: str, namespace: str, name: str, window: RecordWindow) -> list[str] | RecordsNotFound:
     """The lines of one pool that a controller's HTTP side has for the window, the oldest first."""
     address = f"{url.rstrip('/')}/decisions/{quote(namespace)}/{quote(name)}"
     if window.at_seconds is not None:
         address += f"?at={window.at_seconds:.3f}"
     elif window.back_seconds is not None:
-        address += f"?since={now_seconds - window.back_seconds:.3f}"
+        address += f"?back={window.back_seconds:.0f}"
     try:
         with urllib.request.urlopen(address, timeout=HTTP_TIMEOUT_SECONDS) as answer:
             body: bytes = answer.read(MAXIMUM_ANSWER_BYTES)

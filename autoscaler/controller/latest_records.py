@@ -56,12 +56,17 @@ class LatestRecords:
             return _record_of(report).to_json_line()
         return self._recent.at((namespace, name), at_seconds)
 
-    def since(self, namespace: str, name: str, since_seconds: float) -> list[str]:
-        """The lines from that moment (unix seconds) until now at which something changed, and the newest, in order."""
-        lines = self._recent.since((namespace, name), since_seconds)
+    def back(self, namespace: str, name: str, seconds: float) -> list[str]:
+        """The lines of the last so many seconds at which something changed, and the newest, in order.
+
+        The first is the one that was in force when that time began. Empty where nothing is decided for the pool now.
+        """
         report = self._decided.get((namespace, name))
-        newest = None if report is None else _record_of(report).to_json_line()
-        return lines if newest is None or lines[-1:] == [newest] else [*lines, newest]
+        if report is None:
+            return []
+        lines = self._recent.since((namespace, name), report.now_seconds - seconds)
+        newest = _record_of(report).to_json_line()
+        return lines if lines[-1:] == [newest] else [*lines, newest]
 
     def undecided_because(self, namespace: str, name: str) -> str | None:
         """Why nothing was decided for the pool in the last tick; None for one that was decided, or is not known."""

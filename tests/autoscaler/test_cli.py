@@ -225,6 +225,23 @@ def test_explain_of_a_changed_log_ends_with_1(tmp_path: Path) -> None:
     assert "decision.desiredReplicas: recorded 9, decided again 8" in result.stderr
 
 
+def test_explain_of_the_last_while_is_a_line_a_change(tmp_path: Path) -> None:
+    log = tmp_path / "decisions.jsonl"
+    log.write_text(f"{a_record().to_json_line()}\n" * 3)
+    result = tokenscaler("explain", "inference/llama", "--log", str(log), "--since", "1h30m")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "inference/llama  2030-03-17T17:46:40.000Z  4 -> 8  WaitingRequests  (Scale) "
+        "8: waiting requests (80 at 10 a replica) need 8\n"
+        "3 decisions decided again, 0 came out otherwise, 0 lines unreadable\n"
+    )
+    wrong = tokenscaler("explain", "inference/llama", "--log", str(log), "--at", "noon")
+    assert (wrong.exit_code, wrong.stderr) == (
+        2,
+        "tokenscaler: --at noon: a time such as 2026-11-30T09:30:00Z is wanted\n",
+    )
+
+
 def test_explain_as_json_is_json(tmp_path: Path) -> None:
     log = tmp_path / "decisions.jsonl"
     log.write_text(a_record().to_json_line() + "\n")

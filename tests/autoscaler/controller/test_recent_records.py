@@ -68,8 +68,9 @@ def test_the_newest_decision_ends_the_course_even_where_it_is_like_the_one_befor
     records = LatestRecords(None)
     for seconds in (0.0, 15.0, 30.0):
         records.report([a_decision_report(now_seconds=NOW + seconds, history=a_history())])
-    assert course(records.since(*KEY, NOW)) == [(0, 4), (30, 4)]
+    assert course(records.back(*KEY, 600.0)) == [(0, 4), (30, 4)]
     assert course([records.at(*KEY, NOW + 29) or ""]) == [(0, 4)]
     assert course([records.at(*KEY, NOW + 31) or ""]) == [(30, 4)]
     records.report([])
-    assert course(records.since(*KEY, NOW)) == [(0, 4)]
+    assert records.back(*KEY, 600.0) == []
+    assert course([records.at(*KEY, NOW + 31) or ""]) == [(0, 4)]
