@@ -110,15 +110,15 @@ def _foreign(owner: GroupOwner, owners: Mapping[str, GroupOwner | None], ours: S
             f"take the group over and pass on what we do not know: `--forward-to {address}` first, our APIService "
             "after it (deploy/other-providers.md)",
             _object_metrics(owners, ours),
-            *(
-                (
-                    "let KEDA go on writing the counts, and ask us for them: `--keda-port` (overlays/keda-external-scaler)",
-                )
-                if service is not None and "keda" in service.name
-                else ()
-            ),
+            *_by_keda(service),
         ),
     )
+
+
+def _by_keda(service: ServiceName | None) -> tuple[str, ...]:
+    if service is None or "keda" not in service.name:
+        return ()
+    return ("let KEDA go on writing the counts and ask us: `--keda-port` (deploy/overlays/keda-external-scaler)",)
 
 
 def _object_metrics(owners: Mapping[str, GroupOwner | None], ours: ServiceName) -> str:
