@@ -29,7 +29,7 @@ from autoscaler.foresight.foresight import Foresight, SeenPool
 from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
 from forecasting.forecast import Forecast, ForecastUnavailable
-from policies.bursts import BurstMemory, measured_need, watch_bursts
+from policies.bursts import BurstMemory, measured_load, watch_bursts
 from policies.capacity.learning import CapacityEvidence, learn_capacity
 from policies.capacity.memory import CapacityMemory
 from policies.decision import ScalingDecision, decide
@@ -163,7 +163,7 @@ class Reconciler:
     ) -> BurstMemory:
         memory = watch_bursts(
             self._histories.recall_bursts(scaler),
-            measured_need(decision.recommendations),
+            measured_load(decision_input, decision.recommendations),
             decision_input.replicas.ready,
             decision_input.cold_start,
             decision_input.now_seconds,

@@ -9,15 +9,16 @@ from policies.bursts import (
     KEPT_SECONDS,
     Burst,
     BurstMemory,
+    MeasuredLoad,
     StandingCapacity,
-    measured_need,
+    measured_load,
     standing_capacity,
     watch_bursts,
 )
 from policies.cold_start import ColdStart
 from policies.decision import decide
 from policies.signals import Signal
-from tests.builders import NOW, a_decision_input, a_policy, an_even_signal, an_observation
+from tests.builders import NOW, a_blackout, a_decision_input, a_policy, an_even_signal, an_observation
 
 TWO_MINUTES = ColdStart(120.0, 150.0, 160.0, starts=30)
 
@@ -26,7 +27,7 @@ def watched(*needs: int | None, ready: int = 4, cold_start: ColdStart = TWO_MINU
     """The memory after looks 30 s apart at a pool with four ready replicas."""
     memory = BurstMemory()
     for place, need in enumerate(needs):
-        memory = watch_bursts(memory, need, ready, cold_start, 30.0 * place)
+        memory = watch_bursts(memory, MeasuredLoad(need, None), ready, cold_start, 30.0 * place)
     return memory
 
 
@@ -47,14 +48,38 @@ def test_short_bursts(needs: list[int | None], short: list[Burst]) -> None:
 
 
 def test_a_pool_that_wakes_up_has_no_burst() -> None:
-    assert watched(3, 9, 3, ready=0) == BurstMemory()
+    memory = watched(3, 9, 3, ready=0)
+    assert (memory.short, memory.under_way) == ((), None)
 
 
 def test_no_more_than_a_day_and_two_dozen_are_kept() -> None:
     memory = watched(*([9, 3] * 50))
     assert len(memory.short) == KEPT_BURSTS
-    assert watch_bursts(memory, 3, 4, TWO_MINUTES, KEPT_SECONDS + 60.0 * 49).short == memory.short[-1:]
-    assert watch_bursts(memory, 3, 4, TWO_MINUTES, KEPT_SECONDS + 60.0 * 50).short == ()
+    calm = MeasuredLoad(3.0, None)
+    assert watch_bursts(memory, calm, 4, TWO_MINUTES, KEPT_SECONDS + 60.0 * 49).short == memory.short[-1:]
+    assert watch_bursts(memory, calm, 4, TWO_MINUTES, KEPT_SECONDS + 60.0 * 50).short == ()
+
+
+@pytest.mark.parametrize(
+    ("loads", "short"),
+    [
+        pytest.param(
+            [(3.0, 10.0), (6.0, 30.0), (25.0, 30.0), (20.0, 10.0)],
+            [Burst(30.0, 60.0, 4, 9)],
+            id="what has piled up is not what would have been needed",
+        ),
+        pytest.param([(3.0, 10.0), (3.0, 30.0), (3.0, 10.0)], [], id="many requests of which none is large"),
+        pytest.param(
+            [(3.0, 10.0), (6.0, 30.0), (20.0, 30.0), (20.0, 30.0), (20.0, 30.0), (9.0, 10.0)], [], id="it lasts"
+        ),
+        pytest.param([(3.0, 0.0), (9.0, 30.0), (3.0, 0.0)], [Burst(30.0, 30.0, 4, 9)], id="from nothing at all"),
+    ],
+)
+def test_a_burst_is_measured_by_what_arrives(loads: list[tuple[float, float]], short: list[Burst]) -> None:
+    memory = BurstMemory()
+    for place, (need, arrivals) in enumerate(loads):
+        memory = watch_bursts(memory, MeasuredLoad(need, arrivals), 4, TWO_MINUTES, 30.0 * place)
+    assert memory.short == tuple(short)
 
 
 @pytest.mark.parametrize(
@@ -82,10 +107,14 @@ def test_extra_replicas_cost_their_hours() -> None:
     assert StandingCapacity(3, 90.0, 9, 5).replica_hours_per_day == 120
 
 
-def test_the_need_is_what_the_load_asks_for() -> None:
+def test_the_load_is_what_votes_measure_and_what_arrives() -> None:
     always = {"name": "always", "start": "* * * * *", "end": "0 0 29 2 *", "minReplicas": 50}
     policy = a_policy(signals={"kvCache": {}, "waitingRequests": {"perReplica": 1}}, schedules=[always])
-    metrics = an_observation({Signal.WAITING_REQUESTS: an_even_signal(7.0, 4)})
-    assert measured_need(decide(a_decision_input(policy, metrics)).recommendations) == 7
-    only_calendar = a_policy(schedules=[always])
-    assert measured_need(decide(a_decision_input(only_calendar)).recommendations) is None
+    signals = {
+        Signal.WAITING_REQUESTS: an_even_signal(7.0, 4),
+        Signal.REQUESTS_ARRIVED_RECENTLY: an_even_signal(12.0, 4),
+    }
+    decision_input = a_decision_input(policy, an_observation(signals))
+    assert measured_load(decision_input, decide(decision_input).recommendations) == MeasuredLoad(7.0, 12.0)
+    blind = a_decision_input(a_policy(schedules=[always]), a_blackout())
+    assert measured_load(blind, decide(blind).recommendations) == MeasuredLoad(None, None)

@@ -13,6 +13,7 @@ from autoscaler.replay.pool_policy import ReconciledPolicy
 from autoscaler.replay.replay import ReplayRun, replay
 from autoscaler.replay.routers import RouterName
 from autoscaler.replay.serving_replica import Request
+from policies.bursts import standing_capacity
 from tests.autoscaler.replay.simulated_pools import STARTED_AT, a_scaler, a_setup, steady_requests
 from tests.fakes.ports import FakeReporter
 
@@ -64,3 +65,18 @@ def test_the_controller_learns_how_long_starts_take_and_follows_when_they_take_l
     assert not cold_starts[0].is_measured
     assert cold_starts[-1].is_measured
     assert cold_starts[-1].l90_seconds == pytest.approx(400.0, abs=2.0)
+
+
+def test_spikes_that_are_over_before_a_replica_can_start_are_priced() -> None:
+    """Every ten minutes the work of eight replicas for 45 seconds; a start takes 100."""
+    spikes = [(600.0 * number, 600.0 * number + 45.0) for number in range(1, 5)]
+    requests, at = [], 0.0
+    while at < 3300.0:
+        at += 1.0 / (50.0 if any(begins <= at < ends for begins, ends in spikes) else 8.0)
+        requests.append(Request(STARTED_AT + at, 1000, 200))
+    last = decided(3300.0, requests=requests, replicas=2)[3285.0]
+    standing = standing_capacity(last.bursts, last.now_seconds)
+    assert standing is not None
+    assert standing.bursts >= 3
+    assert standing.longest_seconds < last.decision_input.cold_start.l50_seconds
+    assert standing.replicas >= 5
