@@ -24,7 +24,7 @@ from tests.benchmarks.metrics_api_server import NAMESPACES, POOLS_PER_NAMESPACE,
 from tests.fakes.served_metrics_api import HPA_ACCOUNT, NAMES
 
 CONNECTIONS = 8
-WARM_UP_REQUESTS = 50_000
+WARM_UP_REQUESTS = 20_000
 METRICS = ("tokenscaler-desired-replicas", "tokens-in-flight", "waiting-requests", "kv-cache-usage")
 
 
