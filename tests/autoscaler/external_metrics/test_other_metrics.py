@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from fastapi import Response
 from prometheus_client import CollectorRegistry
 
 from autoscaler.clock import ManualClock, SystemClock
 from autoscaler.external_metrics.app import ONLY_EXTERNAL_METRICS, create_app
-from autoscaler.external_metrics.caller import FORWARDED_HEADER
+from autoscaler.external_metrics.caller import FORWARDED_HEADER, Caller, PeerCertificate
+from autoscaler.external_metrics.front_proxy import FrontProxyTrust
+from autoscaler.external_metrics.guard import PEER_STATE, Guard
 from autoscaler.external_metrics.other_metrics import OtherMetrics, listed_resources
+from autoscaler.external_metrics.reviews import Reviews
 from autoscaler.external_metrics.settings import ForwardSettings
 from autoscaler.external_metrics.wire import aggregated_media_type
 from tests.builders import NOW
 from tests.fakes.asgi_client import get
 from tests.fakes.certificates import CertificateAuthority
 from tests.fakes.metric_pools import FakePools, a_pool
+from tests.fakes.reviews_api import FakeReviewsApi
 from tests.servers.metrics_provider import ROOT, MetricsProvider
 from tests.servers.process import wait_until
 
@@ -184,3 +190,29 @@ def test_what_is_no_list_of_resources_is_none(body: bytes) -> None:
 
 def test_entries_without_a_name_are_passed_over() -> None:
     assert listed_resources(b'{"resources": [7, {"kind": "Pod"}]}') == ()
+
+
+def test_who_asks_is_known_where_a_question_is_passed_on() -> None:
+    asked: list[tuple[str, str, str, Caller | None]] = []
+
+    async def forward(namespace: str, metric: str, selector: str, caller: Caller | None) -> Response:
+        asked.append((namespace, metric, selector, caller))
+        return Response("{}")
+
+    clock = ManualClock(NOW)
+    trust = FrontProxyTrust("", (), ("X-Remote-User",), (), ("X-Remote-Group",), ())
+    app = create_app(POOLS, clock, forward=forward)
+    with ThreadPoolExecutor(1) as executor:
+        guard = Guard(app, lambda: trust, Reviews(FakeReviewsApi(), clock), executor, clock)
+
+        async def over_the_front_proxys_connection(scope: Any, receive: Any, send: Any) -> None:
+            state = {PEER_STATE: PeerCertificate("front-proxy-client", NOW + 60)}
+            await guard({**scope, "state": state}, receive, send)
+
+        get(
+            over_the_front_proxys_connection,
+            f"{ROOT}/namespaces/inference/s0-kafka?labelSelector=a",
+            {"X-Remote-User": "the-hpa", "X-Remote-Group": "system:authenticated"},
+        )
+
+    assert asked == [("inference", "s0-kafka", "a", Caller("the-hpa", groups=("system:authenticated",)))]
