@@ -1,7 +1,7 @@
 """How many small faults in `policies/` does a test find? Prints the score by module, and the names of the survivors.
 
     python -m tests.mutation                               # everything: hours of one core
-    python -m tests.mutation 'policies/constraints/*.py'   # some modules
+    python -m tests.mutation policies/history.py --tests tests/policies/test_history.py
 
 mutmut makes the faults and runs the tests of the functions that they are in, in a copy of the tree: `.mutation`. There,
 `mutmut show NAME` prints a fault afterwards, such as `policies.wording.x_number__mutmut_2`.
@@ -9,11 +9,13 @@ mutmut makes the faults and runs the tests of the functions that they are in, in
 
 from __future__ import annotations
 
+import argparse
 import re
 import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -26,10 +28,14 @@ _RESULT = re.compile(r"^\s*(policies\.\S+?)__mutmut_(\d+): (.+)$", re.MULTILINE)
 FOUND = frozenset({"killed", "timeout", "suspicious", "segfault"})
 
 
-def main(modules: list[str]) -> int:
+def main() -> int:
     """Runs the mutants of the modules (globs below the top of the tree); 0 where at least nine in ten were found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation")
+    parser.add_argument("modules", nargs="*", default=["policies/*.py", "policies/**/*.py"])
+    parser.add_argument("--tests", nargs="*", default=TESTS, help="files and folders of the tests that are run")
+    arguments = parser.parse_args()
     _copy_tree()
-    _configure(modules or ["policies/*.py", "policies/**/*.py"])
+    _configure(arguments.modules, arguments.tests)
     mutmut = str(Path(sys.executable).with_name("mutmut"))
     run = subprocess.run([mutmut, "run", "--max-children", "1"], cwd=WORK, stdout=sys.stderr, check=False)
     results = subprocess.run([mutmut, "results", "--all", "true"], cwd=WORK, capture_output=True, text=True, check=True)
@@ -51,14 +57,14 @@ def _copy_tree() -> None:
         shutil.copytree(ROOT / name, WORK / name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def _configure(modules: list[str]) -> None:
+def _configure(modules: Sequence[str], tests: Sequence[str]) -> None:
     own = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     options = {
         "source_paths": ["policies"],
-        "only_mutate": modules,
+        "only_mutate": list(modules),
         "also_copy": ["autoscaler", "deploy", "forecasting"],
         "pytest_add_cli_args": ["-p", "no:xdist", "-p", "no:cacheprovider"],
-        "pytest_add_cli_args_test_selection": list(TESTS),
+        "pytest_add_cli_args_test_selection": list(tests),
     }
     lines = (f"{name} = {values!r}\n".replace("'", '"') for name, values in options.items())
     (WORK / "pyproject.toml").write_text(f"{own}\n[tool.mutmut]\n{''.join(lines)}", encoding="utf-8")
@@ -89,4 +95,4 @@ def _print_line(what: str, found: int, missed: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
