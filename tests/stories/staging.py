@@ -26,6 +26,7 @@ STARTS_AT_SECONDS = 1_800_000_000.0
 PROFILE = "llama-3.3-70b-fp8-2xh100-vllm"
 PROMPT_TOKENS, ANSWER_TOKENS = 2000, 300
 REQUESTS_PER_REPLICA = 2.0
+TOKENS_PER_REPLICA = REQUESTS_PER_REPLICA * (PROMPT_TOKENS + ANSWER_TOKENS)
 OBJECTIVES = LatencyObjectives(time_to_first_token_seconds=2.0, inter_token_latency_seconds=0.05)
 COLD_START_SECONDS = 120.0
 
@@ -36,7 +37,7 @@ POLICY: Mapping[str, Any] = {
     "minReplicas": 2,
     "maxReplicas": 24,
     "signals": {
-        "tokenRate": {"perReplicaPerSecond": REQUESTS_PER_REPLICA * (PROMPT_TOKENS + ANSWER_TOKENS)},
+        "tokenRate": {"perReplicaPerSecond": TOKENS_PER_REPLICA},
         "tokensInFlight": {},
         "kvCache": {},
     },

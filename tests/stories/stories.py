@@ -6,10 +6,6 @@ from autoscaler.replay.faults import LateMetrics, PrometheusOutage, Rollout, Uns
 from autoscaler.replay.routers import RouterName
 from tests.stories.staging import Story
 
-STEADY = ((0, 3), (60, 3))
-# Two hours of one wave after the other, each as high as the one before.
-WAVES = tuple((15 * place, 3 if place % 2 == 0 else 7) for place in range(11))
-
 STORIES = (
     Story(
         "step",
@@ -57,13 +53,14 @@ STORIES = (
     Story(
         "metrics-lag",
         "All metrics come 60 seconds late, always, under a load that comes and goes.",
-        WAVES,
+        ((0, 3), (15, 7), (30, 3), (45, 7), (60, 3), (75, 3)),
         faults=(LateMetrics(at_seconds=0.0, delay_seconds=60.0),),
     ),
     Story(
         "unknown-replicas",
-        "The scrapes of 30 percent of the replicas fail for an hour, under a load that comes and goes.",
-        WAVES,
+        "The scrapes of 30 percent of the replicas fail for an hour, in which the load falls to less than half.",
+        ((0, 8), (30, 8), (45, 3), (85, 3), (95, 8), (110, 8)),
+        first_replicas=10,
         faults=(UnscrapedReplicas(at_seconds=1800.0, share=0.3, lasts_seconds=3600.0),),
     ),
     Story(
