@@ -8,8 +8,8 @@ from rich.text import Text
 
 from autoscaler.decision_record import DecisionRecord, RecordedDecision, RecordedVote, differences
 from policies.decision import ScalingDecision, decide
-from policies.observation import MetricsObservation, QueryValue
-from policies.wording import joined, number
+from policies.observation import MetricsObservation, ObservationUnavailable, QueryValue
+from policies.wording import duration, joined, number
 
 
 def render_record(record: DecisionRecord) -> RenderableType:
@@ -26,6 +26,7 @@ def render_record(record: DecisionRecord) -> RenderableType:
         headline(record),
         Text(decision.message),
         Text(supply),
+        Text(_start_and_standstill(record)),
         _seen(record),
         _votes(record, again),
         _steps(record, again),
@@ -33,6 +34,17 @@ def render_record(record: DecisionRecord) -> RenderableType:
         Text(f"write: {record.actuation.reason.value}: {record.actuation.message}"),
         _proof(found),
     )
+
+
+def _start_and_standstill(record: DecisionRecord) -> str:
+    """How long a start takes, and which replicas do nothing with what they hold."""
+    cold_start, metrics = record.input.cold_start, record.input.metrics
+    whence = f"{cold_start.starts} starts seen" if cold_start.is_measured else "the policy's prior"
+    most = duration(cold_start.l90_seconds)
+    start = f"a start takes {duration(cold_start.l50_seconds)}, nine in ten up to {most} ({whence})"
+    if isinstance(metrics, ObservationUnavailable) or not metrics.wedged_replicas:
+        return start
+    return f"{start}; wedged: {', '.join(metrics.wedged_replicas)}"
 
 
 def headline(record: DecisionRecord) -> Text:

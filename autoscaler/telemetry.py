@@ -38,6 +38,11 @@ class PoolCollector(Collector):
         coverage = GaugeMetricFamily(
             "tokenscaler_coverage_ratio", "Share of ready replicas with fresh samples.", labels=pool_labels
         )
+        cold_start = GaugeMetricFamily(
+            "tokenscaler_cold_start_seconds",
+            "How long a replica takes to start, as learned, else the policy's prior.",
+            labels=[*pool_labels, "quantile"],
+        )
         divergence = GaugeMetricFamily(
             "tokenscaler_inter_token_latency_divergence_ratio",
             "99th percentile of the gaps between tokens over their median; above 3 together with a queue is overload.",
@@ -62,13 +67,16 @@ class PoolCollector(Collector):
             binding.add_metric([*labels, report.decision.reason.value], 1.0)
             metrics = report.decision_input.metrics
             coverage.add_metric(labels, metrics.coverage if isinstance(metrics, MetricsObservation) else 0.0)
+            start = report.decision_input.cold_start
+            for quantile, seconds in (("0.5", start.l50_seconds), ("0.9", start.l90_seconds)):
+                cold_start.add_metric([*labels, quantile], seconds)
             ratio = gap_ratio(metrics.latency) if isinstance(metrics, MetricsObservation) else None
             if ratio is not None:
                 divergence.add_metric(labels, ratio)
             for vote in report.decision.recommendations:
                 if vote.replicas is not None:
                     votes.add_metric([*labels, vote.recommender], vote.replicas)
-        yield from (desired, spec, ready, starting, stuck, coverage, divergence, binding, votes)
+        yield from (desired, spec, ready, starting, stuck, coverage, cold_start, divergence, binding, votes)
 
 
 def _reason(report: PoolReport) -> Reason:

@@ -20,9 +20,10 @@ from autoscaler.explain_command import SAID_AT_MOST, explain_log, explain_target
 from autoscaler.http_server import HttpServer, create_app
 from autoscaler.record_window import WHOLE, RecordWindow
 from autoscaler.telemetry import Telemetry
-from policies.observation import QueryUnknown
+from policies.cold_start import ColdStart
+from policies.observation import QueryUnknown, ReplicaCounts
 from tests.builders import NOW, a_blackout, a_history, an_observation
-from tests.pool_builders import a_decision_report, a_record, a_scaler
+from tests.pool_builders import a_decision_report, a_record, a_scaler, some_waiting
 from tests.servers.ports import free_port
 
 CUSTOM = {"custom": [{"name": "sessions", "query": "sum(rate(x[5m]))", "perReplica": 20}]}
@@ -50,6 +51,20 @@ def tampered(record: DecisionRecord) -> DecisionRecord:
         pytest.param(a_record(), "8: waiting requests (80 at 10 a replica) need 8", id="the sentence"),
         pytest.param(
             a_record(), "replicas: 4 asked for, 4 ready, 0 starting, 0 stuck, 0 terminating", id="the replicas"
+        ),
+        pytest.param(
+            a_record(), "a start takes 60 s, nine in ten up to 60 s (the policy's prior)", id="how long a start takes"
+        ),
+        pytest.param(
+            a_record(
+                a_decision_report(
+                    replicas=ReplicaCounts(4, 4, 4).without_wedged(1),
+                    metrics=some_waiting(30.0, ready=3, wedged_replicas=("llama-2",)),
+                    cold_start=ColdStart(50.0, 80.0, 90.0, starts=7),
+                )
+            ),
+            "a start takes 50 s, nine in ten up to 80 s (7 starts seen); wedged: llama-2",
+            id="who stands still",
         ),
         pytest.param(a_record(), "waitingRequests 80 20 4 0 0 5 s", id="a signal"),
         pytest.param(a_record(), "* waitingRequests 8.00", id="the binding vote is marked"),

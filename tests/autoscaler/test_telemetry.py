@@ -7,7 +7,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from autoscaler.controller.pool_report import PoolReport
 from autoscaler.telemetry import Telemetry
-from policies.observation import ReplicaCounts
+from policies.cold_start import ColdStart
+from policies.observation import PoolLatency, ReplicaCounts
 from policies.reasons import Reason
 from tests.builders import a_blackout, an_observation
 from tests.pool_builders import (
@@ -57,6 +58,20 @@ def pools(telemetry: Telemetry) -> set[str]:
         ),
         pytest.param(
             a_decision_report(replicas=ReplicaCounts(6, 6, 4, 0, 2)), "tokenscaler_stuck_replicas", {}, 2.0, id="stuck"
+        ),
+        pytest.param(
+            a_decision_report(cold_start=ColdStart(50.0, 80.0, 90.0, starts=7)),
+            "tokenscaler_cold_start_seconds",
+            {"quantile": "0.9"},
+            80.0,
+            id="how long starts take",
+        ),
+        pytest.param(
+            a_decision_report(metrics=some_waiting(40.0, latency=PoolLatency(None, 0.02, 0.08))),
+            "tokenscaler_inter_token_latency_divergence_ratio",
+            {},
+            4.0,
+            id="how uneven the gaps between tokens are",
         ),
         pytest.param(
             a_decision_report(metrics=some_waiting(40.0, fresh=3)),
