@@ -29,6 +29,7 @@ from autoscaler.observers.replica_groups import NUMBERED_KINDS, belongs_to, numb
 from autoscaler.observers.scaler_claims import ScalerClaims, target_name
 from autoscaler.observers.workload import CompetingWriter, LivePod, ScaleTarget, Workload, WorkloadUnavailable
 from policies.cold_start import learn_cold_start
+from policies.history import LONGEST_GAP_SECONDS
 from policies.reasons import Reason
 
 # Watches are heard of at least every 40 s while all is well (reflector.py), so an older one is broken.
@@ -133,6 +134,9 @@ class KubernetesWorkloadObserver:
         """Once a tick: all pools of a tick are looked at with the same `now_seconds`."""
         if now_seconds == self._claims_at_seconds:
             return
+        if now_seconds - self._claims_at_seconds > LONGEST_GAP_SECONDS:
+            # Another process has led meanwhile: what it has learned stands in the statuses.
+            self._cold_starts = ColdStarts()
         self._claims_at_seconds = now_seconds
         scalers = self._scalers()
         self._claims = ScalerClaims(scalers)

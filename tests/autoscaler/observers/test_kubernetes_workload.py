@@ -223,6 +223,20 @@ def test_a_start_is_learned_from_and_a_slow_pool_gets_more_time(server: FakeApiS
     assert seen.replicas == ReplicaCounts(2, 2, ready=1, starting=1)
 
 
+def test_after_a_pause_the_starts_are_those_that_another_controller_has_saved(
+    server: FakeApiServer, start: StartFleet
+) -> None:
+    server.put("deployments", _deployment(replicas=1))
+    server.put("pods", _pod("llama-a"))
+    fleet, saved = start(), {"learned": {"coldStart": {"starts": 1, "recent": "1+2+3"} | dict.fromkeys(_QUANTILES, 6)}}
+    assert fleet.workload(_scaler()).starts == ()
+    fleet.now_seconds += 15.0
+    assert fleet.workload(replace(_scaler(), status=saved)).starts == ()
+    fleet.now_seconds += 121.0
+    assert fleet.workload(replace(_scaler(), status=saved)).starts == (ObservedStart(1.0, 2.0, 3.0),)
+
+
+_QUANTILES = ("l50Seconds", "l90Seconds", "l95Seconds")
 _AT_23_50 = "2026-11-29T23:50:00Z"
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.observers.standstills import TOKENS_BY_REQUEST, TOKENS_BY_STEP, Patience, Progress, Standing, Standstills
+from autoscaler.observers.standstills import (
+    TOKENS_BY_REQUEST,
+    TOKENS_BY_STEP,
+    Patience,
+    Progress,
+    Standing,
+    Standstills,
+)
 
 BUSY = (4.0, 50.0)  # requests that were held throughout, and what was done of them per second
 STILL = (4.0, 0.0)
