@@ -34,7 +34,7 @@ from tests.servers.metrics_provider import MetricsProvider
 from tests.servers.ports import free_port
 from tests.servers.process import wait_until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 OVERLAYS = Path(__file__).parents[2] / "deploy" / "overlays"
 CUSTOM = "/apis/custom.metrics.k8s.io"
@@ -180,7 +180,7 @@ def test_two_providers_one_group_and_object_metrics(
         prometheus.wait_for('gateway_pending_requests{pool="groups"}')
         ours.create_scaler(policy())
         installed.wait_available()
-        wait_until(lambda: _is_available(story), "custom.metrics.k8s.io is Available", 60)
+        wait_until(lambda: _is_available(story), "custom.metrics.k8s.io is Available", 120)
         control_plane.apply(hpa_of_theirs(theirs))
         control_plane.apply(hpa_of_ours(ours))
 
@@ -207,8 +207,8 @@ def _is_available(story: Story) -> bool:
 
 
 def _both_are_followed(story: Story, token: str) -> None:
-    story.theirs.wait_replicas(2)
-    story.ours.wait_replicas(3)
+    story.theirs.wait_replicas(2, 120)
+    story.ours.wait_replicas(3, 120)
     request = story.other.metric_requests()[-1]
     assert request.query == {"labelSelector": ["scaledobject.keda.sh/name=orders"]}
     assert request.header("Authorization") == [f"Bearer {token}"]
@@ -243,17 +243,17 @@ def _their_silence_is_theirs_alone(story: Story) -> None:
     wait_until(
         lambda: "the other provider of external metrics" in hpa_condition(story.theirs, "ScalingActive")["message"],
         "the HPA says who gave no answer",
-        60,
+        120,
     )
     assert hpa_condition(story.theirs, "ScalingActive")["reason"] == "FailedGetExternalMetric"
     story.set_ours(6)
-    story.ours.wait_replicas(6)
+    story.ours.wait_replicas(6, 120)
     assert story.theirs.replicas() == 2
     # A provider behind us that says nothing stalls nobody's discovery.
     story.control_plane.create_namespace("short-lived")
     story.control_plane.api.delete("/api/v1/namespaces/short-lived")
     wait_until(
-        lambda: story.control_plane.api.find("/api/v1/namespaces/short-lived") is None, "the namespace has gone", 60
+        lambda: story.control_plane.api.find("/api/v1/namespaces/short-lived") is None, "the namespace has gone", 120
     )
     assert story.installed.condition()["status"] == "True"
     story.other.behaviour.is_silent = False
@@ -271,11 +271,11 @@ def _when_we_go_we_say_what_is_stuck(story: Story) -> None:
     story.controller.stop()
     # It is looked at every 30 s, and whenever it is changed.
     api.merge(API_SERVICE_PATH, {"metadata": {"annotations": {"tests/looked-at": "again"}}})
-    wait_until(lambda: story.installed.condition().get("status") == "False", "the group is not Available", 90)
+    wait_until(lambda: story.installed.condition().get("status") == "False", "the group is not Available", 120)
 
     assert control_plane.kubectl("get", "pods", "-n", story.ours.namespace, "-o", "name").startswith("pod/")
     api.delete("/api/v1/namespaces/leaving")
-    wait_until(lambda: "NamespaceDeletionDiscoveryFailure" in _true_conditions(api), "discovery fails", 60)
+    wait_until(lambda: "NamespaceDeletionDiscoveryFailure" in _true_conditions(api), "discovery fails", 120)
     assert api.items("/api/v1/namespaces/leaving/configmaps") == []
     found = doctor(control_plane)
     assert found.exit_code == 1
@@ -283,7 +283,7 @@ def _when_we_go_we_say_what_is_stuck(story: Story) -> None:
     assert "kubectl delete apiservice v1beta1.external.metrics.k8s.io" in found.stdout
 
     story.installed.remove_api_services()
-    wait_until(lambda: api.find("/api/v1/namespaces/leaving") is None, "the namespace has gone", 60)
+    wait_until(lambda: api.find("/api/v1/namespaces/leaving") is None, "the namespace has gone", 120)
 
 
 def doctor(control_plane: ControlPlane) -> Result:
