@@ -284,11 +284,15 @@ def replay(
     trace_scale: Annotated[float, typer.Option(help="So many times the trace's users.")] = 1.0,
     fleet: Annotated[str | None, typer.Option(help="FLEET.yaml, or the name of a replica profile.")] = None,
     baseline: Annotated[list[str] | None, typer.Option(help="A policy to compare with (repeatable).")] = None,
+    tune_baselines: Annotated[
+        bool, typer.Option("--tune-baselines", help="Give each baseline the best of several parameters on this load.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Another seed is another drawing of arrivals and starts.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="So many seeds, from --seed on; means are shown.")] = 1,
     start: Annotated[float | None, typer.Option(help="Begin at this second of the trace.")] = None,
     end: Annotated[float | None, typer.Option(help="End at this second of the trace.")] = None,
     json: Annotated[Path | None, typer.Option("--json", help="File for the report as JSON.")] = None,
+    html: Annotated[Path | None, typer.Option(help="File for the report as one page, with pictures.")] = None,
     decisions: Annotated[Path | None, typer.Option(help="File for one JSON line a decision.")] = None,
 ) -> None:
     """Replay policies on a simulated fleet under a recorded load: what users would have got, and what it would cost.
@@ -303,11 +307,13 @@ def replay(
         trace_scale=trace_scale,
         fleet=fleet,
         baselines=tuple(baseline or ()),
+        tunes_baselines=tune_baselines,
         seed=seed,
         seeds=seeds,
         start_seconds=start,
         end_seconds=end,
         json_path=json,
+        html_path=html,
         decisions_path=decisions,
     )
     raise typer.Exit(replay_policies(request, _console()))

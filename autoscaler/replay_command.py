@@ -23,6 +23,7 @@ from autoscaler.replay.decision_file import DecisionFile
 from autoscaler.replay.fleet_description import Fleet, FleetDescription, FleetRefused, fleet_from
 from autoscaler.replay.policy_files import PoliciesRefused, ReplayedPolicy, read_policies
 from autoscaler.replay.replica_work import work
+from autoscaler.replay.report_html import report_page
 from autoscaler.replay.report_json import Report, report_document
 from autoscaler.replay.report_text import report_table
 from autoscaler.replay.trace import RequestTrace, TraceError, read_trace
@@ -44,6 +45,7 @@ class ReplayRequest:
     start_seconds: float | None = None
     end_seconds: float | None = None
     json_path: Path | None = None
+    html_path: Path | None = None
     decisions_path: Path | None = None
 
 
@@ -80,6 +82,8 @@ def replay_policies(request: ReplayRequest, console: Console) -> int:
             if request.json_path is not None:
                 document = orjson.dumps(report_document(report), option=orjson.OPT_INDENT_2)
                 request.json_path.write_bytes(document + b"\n")
+            if request.html_path is not None:
+                request.html_path.write_text(report_page(report), encoding="utf-8")
     except OSError as error:
         typer.echo(f"tokenscaler: cannot write {error.filename}: {error.strerror}", err=True)
         return WRONG_USAGE

@@ -12,7 +12,7 @@ from autoscaler.replay.report_json import Report, mean_figure
 
 Shown = Callable[[float], str]
 
-_COLUMNS: tuple[tuple[str, str, Shown], ...] = (
+COLUMNS: tuple[tuple[str, str, Shown], ...] = (
     ("met", "attainment", lambda value: f"{100 * value:.2f} %"),
     ("TTFT p50", "ttft_p50_s", lambda value: f"{value:.2f} s"),
     ("p99", "ttft_p99_s", lambda value: f"{value:.2f} s"),
@@ -27,24 +27,28 @@ _COLUMNS: tuple[tuple[str, str, Shown], ...] = (
 )
 
 
-def report_table(report: Report) -> RenderableType:
-    """Title, one row a policy, and the clairvoyant plan below."""
+def report_title(report: Report) -> str:
+    """What was replayed on what, in a line."""
     load, fleet = report.load, report.fleet
-    title = (
+    return (
         f"In simulation: {report.trace_name} x {load.scale:g}, {load.hours:.2f} h on {fleet.profile.name}; "
         f"objectives {fleet.objectives.time_to_first_token_seconds:g} s, "
         f"{1000 * fleet.objectives.inter_token_latency_seconds:g} ms; cold start {fleet.cold_start.mean_seconds:.0f} s"
     )
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+
+
+def report_table(report: Report) -> RenderableType:
+    """Title, one row a policy, and the clairvoyant plan below."""
+    table = Table(title=report_title(report), title_justify="left", box=None, pad_edge=False)
     table.add_column("policy")
-    for heading, _, _ in _COLUMNS:
+    for heading, _, _ in COLUMNS:
         table.add_column(heading, justify="right")
     table.add_column("x clairvoyant", justify="right")
     for outcome in report.outcomes:
-        table.add_row(outcome.name, *_cells(outcome), _ratio(outcome, report))
+        table.add_row(outcome.name, *_cells(outcome), ratio_to_clairvoyant(outcome, report))
     if report.clairvoyant is not None:
         found = report.clairvoyant
-        cells = [""] * len(_COLUMNS)
+        cells = [""] * len(COLUMNS)
         cells[0], cells[5] = f"{100 * found.attainment:.2f} %", f"{found.accelerator_hours:,.2f}"
         table.add_row("(clairvoyant)", *cells, "1.00")
     return Group(table, *(["Stopped before the end: the table is of what was run."] if report.was_stopped else []))
@@ -52,13 +56,14 @@ def report_table(report: Report) -> RenderableType:
 
 def _cells(outcome: PolicyOutcome) -> list[str]:
     cells = []
-    for _, name, shown in _COLUMNS:
+    for _, name, shown in COLUMNS:
         value = mean_figure(outcome, name)
         cells.append("-" if value is None else shown(value))
     return cells
 
 
-def _ratio(outcome: PolicyOutcome, report: Report) -> str:
+def ratio_to_clairvoyant(outcome: PolicyOutcome, report: Report) -> str:
+    """Its accelerator-hours by those of the clairvoyant plan, in two digits."""
     hours = mean_figure(outcome, "accelerator_hours")
     if report.clairvoyant is None or hours is None:
         return "-"
