@@ -68,11 +68,14 @@ def learn_cold_start(starts: Sequence[ObservedStart], prior_seconds: float) -> C
     costs a little, to trust in a short start too soon costs requests. Quantiles are the least value that so much of
     the weight does not exceed.
     """
+    prior_seconds = float(prior_seconds)
+    if not starts:
+        return ColdStart(prior_seconds, prior_seconds, prior_seconds)
     kept = starts[-KEPT_STARTS:]
     weights = [_weight(age) for age in range(len(kept) - 1, -1, -1)]
     totals = [(start.seconds, weight) for start, weight in zip(kept, weights, strict=True)]
     if len(kept) < KEPT_STARTS:
-        totals.append((float(prior_seconds), _weight(len(kept))))
+        totals.append((prior_seconds, _weight(len(kept))))
     return ColdStart(
         l50_seconds=_quantile(totals, 0.50),
         l90_seconds=_quantile(totals, 0.90),

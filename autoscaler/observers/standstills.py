@@ -42,7 +42,7 @@ class Progress:
 class Standing:
     """Names of replicas: those that stand still while another one goes on, and those that have done so for long.
 
-    What holds requests on the former is not the load, so it is no reason to grow; the latter are wedged.
+    What has piled up on the former is not the pool's load, so it is no reason to grow; the latter are wedged.
     """
 
     still: frozenset[str] = frozenset()
