@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import re
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,28 +13,22 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from autoscaler.clock import SystemClock
 from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
+from autoscaler.forecast_page import forecast_page
 from autoscaler.forecast_picture import draw_forecast
+from autoscaler.forecast_source import PoolRequest, SeriesRequest, load_series
 from forecasting.backtest import SCORED_LEVEL, Backtest, prediction_rows, run_backtest
 from forecasting.forecast import Forecast, ForecastUnavailable
-from forecasting.models import DEFAULT_MODEL, MODELS
+from forecasting.models import DEFAULT_MODEL, MODELS, MODELS_TO_RUN_APART
 from forecasting.parameters import ForecastingParameters
 from forecasting.selection import GatedFleet
-from forecasting.series_text import SeriesUnreadable, read_series
+from forecasting.series_text import SeriesUnreadable
+from forecasting.statistical_models import run_apart
 from forecasting.time_series import TimeSeries
 
 LEVELS = (0.5, 0.9, 0.95)
 PREDICTIONS_HEADER = ("origin_s", "target_start_s", "step", "quantile", "predicted", "observed")
-UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesRequest:
-    """Which series to read: a CSV file, a column or several joined by "+", and a bin such as 5m (None: by the rows)."""
-
-    path: Path
-    column: str = "value"
-    bin_width: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +40,13 @@ class BacktestRequest:
     model: str = DEFAULT_MODEL
 
 
-def forecast_series(request: SeriesRequest, as_json: bool, console: Console) -> int:
-    """Prints the forecast after the last bin of a series and a picture; 1 where there is none, 2 for bad input."""
+def forecast_series(
+    request: SeriesRequest | PoolRequest, as_json: bool, console: Console, page: Path | None = None
+) -> int:
+    """Prints the forecast after the last bin of a series and a picture; 1 where there is none, 2 for bad input.
+
+    `page` is where an HTML page with the picture is written, where one is wanted.
+    """
     series = _read(request)
     if series is None:
         return WRONG_USAGE
@@ -61,9 +60,14 @@ def forecast_series(request: SeriesRequest, as_json: bool, console: Console) -> 
     forecast = fleet.advised_forecast(0, series.end_seconds)
     acting = fleet.acting_forecast(0, series.end_seconds, until_seconds=0.0)
     if isinstance(forecast, ForecastUnavailable):
-        typer.echo(f"tokenscaler: no forecast of {request.path}: {forecast.message}", err=True)
+        typer.echo(f"tokenscaler: no forecast of {request.title}: {forecast.message}", err=True)
         return NOT_RIGHT
     verdict = "may act" if isinstance(acting, Forecast) else f"would not act: {acting.message}"
+    if page is not None:
+        try:
+            page.write_text(forecast_page(request.title, series, forecast, verdict), encoding="utf-8")
+        except OSError as error:
+            return _refuse(f"cannot write {page}: {error.strerror}")
     if as_json:
         typer.echo(_forecast_json(forecast, verdict))
         return FINE
@@ -73,7 +77,9 @@ def forecast_series(request: SeriesRequest, as_json: bool, console: Console) -> 
     return FINE
 
 
-def backtest_series(request: SeriesRequest, scoring: BacktestRequest, as_json: bool, console: Console) -> int:
+def backtest_series(
+    request: SeriesRequest | PoolRequest, scoring: BacktestRequest, as_json: bool, console: Console
+) -> int:
     """Prints how good rolling forecasts would have been; 1 where nothing could be scored, 2 for wrong input.
 
     `scoring.predictions` gets one row per origin, step and quantile; it needs only data up to `origin_s`.
@@ -86,7 +92,12 @@ def backtest_series(request: SeriesRequest, scoring: BacktestRequest, as_json: b
     if scoring.test_days is not None and scoring.test_days <= 0:
         return _refuse(f"--test-days {scoring.test_days:g}: more than 0 is wanted")
     try:
-        backtest = run_backtest(series, scoring.model, scoring.test_days, LEVELS)
+        if scoring.model in MODELS_TO_RUN_APART:
+            if importlib.util.find_spec("statsmodels") is None:
+                return _refuse(f"--model {scoring.model} needs statsmodels: pip install tokenscaler[forecast]")
+            backtest = run_apart(run_backtest, series, scoring.model, scoring.test_days, LEVELS)
+        else:
+            backtest = run_backtest(series, scoring.model, scoring.test_days, LEVELS)
         if scoring.predictions is not None:
             _write_predictions(scoring.predictions, backtest)
     except ValueError as error:
@@ -100,22 +111,10 @@ def backtest_series(request: SeriesRequest, scoring: BacktestRequest, as_json: b
     return FINE if backtest.steps[0].scored.bins > 0 else NOT_RIGHT
 
 
-def _read(request: SeriesRequest) -> TimeSeries | None:
-    seconds = None
-    if request.bin_width is not None:
-        parsed = re.fullmatch(r"(\d+)([smh])", request.bin_width.strip())
-        if parsed is None or int(parsed[1]) == 0:
-            _refuse(f"--bin {request.bin_width}: a width such as 60s, 5m or 1h is wanted")
-            return None
-        seconds = int(parsed[1]) * UNIT_SECONDS[parsed[2]]
-    try:
-        text = request.path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        _refuse(f"cannot read {request.path}: {error}")
-        return None
-    series = read_series(text, request.column, seconds)
+def _read(request: SeriesRequest | PoolRequest) -> TimeSeries | None:
+    series = load_series(request, SystemClock().now_seconds())
     if isinstance(series, SeriesUnreadable):
-        _refuse(f"{request.path}: {series.message}")
+        _refuse(series.message)
         return None
     return series
 
@@ -135,7 +134,7 @@ def _write_predictions(path: Path, backtest: Backtest) -> None:
             writer.writerow((*times, row.step, f"{row.level:g}", f"{row.predicted:.12g}", observed))
 
 
-def _backtest_json(backtest: Backtest, request: SeriesRequest) -> str:
+def _backtest_json(backtest: Backtest, request: SeriesRequest | PoolRequest) -> str:
     values = backtest.series.values
     steps = [
         {
@@ -152,8 +151,7 @@ def _backtest_json(backtest: Backtest, request: SeriesRequest) -> str:
         for each in backtest.steps
     ]
     document = {
-        "series": str(request.path),
-        "column": request.column,
+        **_source_in_json(request),
         "binSeconds": backtest.series.step_seconds,
         "bins": len(values),
         "missingBins": int((~np.isfinite(values)).sum()),
@@ -164,10 +162,16 @@ def _backtest_json(backtest: Backtest, request: SeriesRequest) -> str:
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()  # NaN becomes null
 
 
-def _backtest_table(backtest: Backtest, request: SeriesRequest) -> Table:
+def _source_in_json(request: SeriesRequest | PoolRequest) -> dict[str, str]:
+    if isinstance(request, SeriesRequest):
+        return {"series": str(request.path), "column": request.column}
+    return {"pool": f"{request.namespace}/{request.name}"}
+
+
+def _backtest_table(backtest: Backtest, request: SeriesRequest | PoolRequest) -> Table:
     days = (len(backtest.series.values) - backtest.first_test_bin) / backtest.parameters.day_bins
     table = Table(
-        title=f"{request.path.name} {request.column}: model {backtest.model}, last {days:.1f} days, "
+        title=f"{request.title}: model {backtest.model}, last {days:.1f} days, "
         f"bins of {backtest.series.step_seconds} s, quantile {SCORED_LEVEL:g}",
         title_justify="left",
     )

@@ -1,4 +1,4 @@
-"""Which models are there? The table of choices."""
+"""Which models are there? The table of choices, and those that only a process of their own may run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from forecasting.last_value import LastValue
 from forecasting.parameters import ForecastingParameters
 from forecasting.profile import Profile
 from forecasting.seasonal_naive import SeasonalNaive
+from forecasting.statistical_models import FourierAutoRegression, StructuralModel
 
 DEFAULT_MODEL = "ridge"
 
@@ -18,4 +19,9 @@ MODELS: dict[str, Callable[[int, ForecastingParameters], FleetForecaster]] = {
     "last-value": LastValue,
     "seasonal-naive": SeasonalNaive,
     "profile": Profile,
+    "autoreg": FourierAutoRegression,
+    "structural": StructuralModel,
 }
+
+# They import statsmodels when they are first fitted.
+MODELS_TO_RUN_APART = frozenset({"autoreg", "structural"})

@@ -11,10 +11,10 @@ from autoscaler.forecast_command import (
     NOT_RIGHT,
     WRONG_USAGE,
     BacktestRequest,
-    SeriesRequest,
     backtest_series,
     forecast_series,
 )
+from autoscaler.forecast_source import SeriesRequest
 from tests.forecasting.loads import TRACES, diurnal
 
 CONSOLE = Console(width=110)
@@ -131,3 +131,20 @@ def test_a_series_without_any_value_has_no_forecast(tmp_path: Path, capsys: pyte
     path.write_text("timestamp_s,value\n0,\n300,\n")
     assert forecast_series(SeriesRequest(path), False, CONSOLE) == NOT_RIGHT
     assert "no load has been observed" in capsys.readouterr().err
+
+
+def test_a_page_of_its_own_has_the_picture_and_needs_nothing_from_elsewhere(series: Path, tmp_path: Path) -> None:
+    page = tmp_path / "forecast.html"
+    assert forecast_series(SeriesRequest(series), True, CONSOLE, page) == FINE
+    text = page.read_text(encoding="utf-8")
+    assert "<svg" in text
+    assert 'class="band"' in text
+    assert "The model may act." in text
+    assert text.count("<tr>") == 5  # a heading and four steps
+    assert "http" not in text
+    assert "NaN" not in text
+    assert "nan" not in text
+
+
+def test_a_page_that_cannot_be_written_is_a_wrong_use(series: Path, tmp_path: Path) -> None:
+    assert forecast_series(SeriesRequest(series), True, CONSOLE, tmp_path / "no" / "such.html") == WRONG_USAGE
