@@ -66,10 +66,13 @@ reference: setup ## write the generated pages anew: the decision record, the kno
 bench-capacity: setup ## how near a learned capacity comes to the truth in simulation, and what a wrong one costs (10 min)
 	@$(BIN)/python -m tests.benchmarks.capacity
 
+bench-replay: setup ## the replay's speed, and the default policy against the best plan, in simulation (half an hour)
+	@$(BIN)/python -m tests.benchmarks.replay --traces $(TRACES)
+
 lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast bench-capacity mutation reference lint
+.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast bench-replay bench-capacity mutation reference lint

@@ -1,0 +1,88 @@
+"""Which loads is the default policy judged on? Recorded ones and made-up ones, of a mean work of 12 replicas each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from autoscaler.replay.agent_sessions import AgentSessions
+from autoscaler.replay.fleet_description import Fleet
+from autoscaler.replay.replica_work import work
+from autoscaler.replay.trace import BinnedTrace, FloatArray, read_trace
+from autoscaler.replay.trace_load import Trace, TraceLoad, trace_load
+
+COMMITTED = Path(__file__).parents[2] / "data" / "traces"
+MEAN_WORK = 12.0
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+SMOOTH, PREDICTABLE, UNANNOUNCED, AGENTS = "smooth", "noisy or predictable", "unannounced", "agents"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchLoad:
+    """A load, its class, and the part of it that is run; the part before it is the forecaster's past."""
+
+    name: str
+    kind: str
+    trace: Callable[[], Trace]
+    starts: float = 0.0
+    lasts: float = 2.0 * HOUR
+
+    def on(self, fleet: Fleet) -> TraceLoad:
+        """The load at a scale at which its mean work is that of 12 replicas."""
+        trace = self.trace()
+        once = trace_load(trace, 1.0, self.starts, self.starts + self.lasts, 0, 1)
+        drawn = once.draw(1)
+        mean = float(work(fleet.profile, once.bins(drawn, MINUTE), fleet.objectives).mean())
+        return trace_load(trace, MEAN_WORK / mean, self.starts, self.starts + self.lasts, 0, 1)
+
+
+def _minutes(shape: FloatArray) -> BinnedTrace:
+    return BinnedTrace(0.0, MINUTE, shape, np.full(len(shape), 1200.0), np.full(len(shape), 250.0))
+
+
+def _step() -> BinnedTrace:
+    """Three times the load for 45 minutes, without a warning."""
+    shape = np.ones(150)
+    shape[60:105] = 3.0
+    return _minutes(shape)
+
+
+def _wave() -> BinnedTrace:
+    """Twice the load within five minutes, at the same hour of each of ten days."""
+    day = np.ones(1440)
+    day[480:485] = np.linspace(1.0, 2.0, 5)
+    day[485:1080] = 2.0
+    return _minutes(np.tile(day, 10))
+
+
+def loads(directory: Path) -> Mapping[str, BenchLoad]:
+    """By name; those whose file is not in the folder are left out."""
+
+    def recorded(file: str) -> Callable[[], Trace]:
+        return lambda: read_trace(directory / f"{file}.csv")
+
+    morning = 13 * DAY + 7 * HOUR
+    found = [
+        BenchLoad("s31", SMOOTH, recorded("llm_servegen_client_s31_10min"), morning, 4 * HOUR),
+        BenchLoad("m30", SMOOTH, recorded("llm_servegen_client_m30_10min"), morning, 4 * HOUR),
+        BenchLoad("large", SMOOTH, recorded("llm_servegen_large_10min"), morning, 4 * HOUR),
+        BenchLoad("deepseek", SMOOTH, recorded("llm_servegen_deepseek_r1_10min"), 7 * HOUR, 4 * HOUR),
+        BenchLoad("azure", PREDICTABLE, recorded("llm_azure2023_conv_requests"), 0.0, HOUR),
+        BenchLoad("mooncake", PREDICTABLE, recorded("llm_mooncake_conversation_requests"), 0.0, HOUR),
+        BenchLoad("small", PREDICTABLE, recorded("llm_servegen_small_10min"), morning, 4 * HOUR),
+        BenchLoad("wave", PREDICTABLE, _wave, 9 * DAY + 7 * HOUR, 3 * HOUR),
+        BenchLoad("step", UNANNOUNCED, _step, 0.0, 2.5 * HOUR),
+        BenchLoad("agents", AGENTS, lambda: AgentSessions(sessions=2000, hours=2.0), 0.0, 2 * HOUR),
+    ]
+    return {each.name: each for each in found if _is_there(each)}
+
+
+def _is_there(load: BenchLoad) -> bool:
+    try:
+        load.trace()
+    except OSError:
+        return False
+    return True
