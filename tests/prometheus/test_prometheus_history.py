@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from autoscaler.clock import SystemClock
+from autoscaler.forecast_source import PoolRequest, load_series
 from autoscaler.foresight.foresight import HistoryRequest, WorkPast
 from autoscaler.foresight.prometheus_history import RECORDED_METRIC, PrometheusWorkHistory
 from autoscaler.observers.metrics import PoolKey, PoolQuery
 from autoscaler.observers.workload import LivePod
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
 from autoscaler.prometheus.source import PrometheusSource
+from forecasting.time_series import TimeSeries
 from tests.servers.prometheus_server import PrometheusServer
 from tests.servers.recorded_past import Series, write_past
 
@@ -44,6 +46,7 @@ def counted(begin: float, end: float, rate: Callable[[float], float]) -> Iterato
 
 @dataclass(frozen=True)
 class Recorded:
+    settings: PrometheusSettings
     history: PrometheusWorkHistory
     ends_at: float
 
@@ -80,7 +83,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     with PrometheusServer(directory=directory) as server:
         settings = PrometheusSettings(url=server.url, round_seconds=60, read_timeout_seconds=60)
         source = PrometheusSource(settings, SystemClock())
-        yield Recorded(PrometheusWorkHistory(source, QuerySettings()), ends_at)
+        yield Recorded(settings, PrometheusWorkHistory(source, QuerySettings()), ends_at)
         source.close()
 
 
@@ -130,6 +133,14 @@ def test_what_the_controller_told_itself_goes_before_what_was_processed(recorded
 
 def test_no_more_days_than_were_asked_for(past: WorkPast) -> None:
     assert np.isnan(past.loads[: -2 * DAY // BIN, 1]).all()
+
+
+def test_the_command_reads_the_same_load(recorded: Recorded) -> None:
+    request = PoolRequest("inference", "llama", recorded.settings, QuerySettings(), days=2)
+    series = load_series(request, recorded.ends_at + 10.0)
+    assert isinstance(series, TimeSeries)
+    assert series.end_seconds == recorded.ends_at
+    assert np.nanquantile(errors(recorded, series.values, 1.0), 0.99) < 0.02
 
 
 def test_a_pool_without_a_past_has_none(past: WorkPast) -> None:
