@@ -97,3 +97,10 @@ def test_asleep_a_pool_is_judged_by_what_wakes_it() -> None:
     )
     assert decide(decision_input).desired_replicas == 3
     assert counterfactuals_of(decision_input).without == {"pendingRequests": 0}
+    custom = {"custom": [{"name": "jobs", "query": "j", "perReplica": 10}]}
+    with_another = replace(
+        decision_input,
+        parameters=a_policy(minReplicas=0, signals=PENDING | custom),
+        metrics=an_observation(ready=0, queries={"pendingRequests": 25.0, "custom/jobs": 15.0}),
+    )
+    assert counterfactuals_of(with_another).without == {"pendingRequests": 2}

@@ -13,6 +13,7 @@ from policies.history import (
     longest_period_seconds,
     new_history,
     store_event,
+    with_followed_rescale,
     with_owner_of_zero,
     with_recommendation,
     with_rescale,
@@ -86,6 +87,37 @@ def test_the_target_knows_better_whose_zero_it_is(
 ) -> None:
     history = a_history(is_scaled_to_zero=was_ours)
     assert with_owner_of_zero(history, spec, is_count_ours).is_scaled_to_zero is is_ours
+
+
+@pytest.mark.parametrize(
+    ("seen", "wanted", "spec", "changes", "is_ours"),
+    [
+        pytest.param(None, 8, 8, [], True, id="it was not seen before"),
+        pytest.param(4, None, 8, [], True, id="nothing was wanted before"),
+        pytest.param(4, 8, 4, [], True, id="it has not been followed yet"),
+        pytest.param(4, 8, 8, [4], False, id="it was followed"),
+        pytest.param(4, 8, 6, [2], False, id="it was followed in part"),
+        pytest.param(4, 8, 9, [], False, id="somebody went further"),
+        pytest.param(4, 8, 3, [], False, id="somebody went the other way"),
+        pytest.param(8, 4, 4, [-4], False, id="it was followed downwards"),
+        pytest.param(8, 4, 3, [], False, id="somebody went further down"),
+        pytest.param(8, 4, 9, [], False, id="somebody went up meanwhile"),
+        pytest.param(4, 0, 0, [-4], True, id="it was followed to zero"),
+        pytest.param(4, 4, 0, [], False, id="somebody switched it off"),
+    ],
+)
+def test_what_an_hpa_made_of_our_count(
+    seen: int | None, wanted: int | None, spec: int, changes: list[int], is_ours: bool
+) -> None:
+    history = a_history(last_seen_replicas=seen, last_desired_replicas=wanted, is_scaled_to_zero=True)
+    history = with_followed_rescale(history, ScalingBehavior(), NOW, spec)
+    assert history.scale_events == tuple(ScaleEvent(NOW, change) for change in changes)
+    assert history.is_scaled_to_zero is is_ours
+
+
+def test_a_new_history_begins_with_the_present_count() -> None:
+    history = new_history(NOW, 7)
+    assert (history.complete_since_seconds, history.recommendations) == (NOW, (TimedRecommendation(NOW, 7),))
 
 
 def test_a_decision_alone_is_no_event() -> None:

@@ -371,6 +371,31 @@ BLIND_FOR_A_MINUTE = a_history(blind_since_seconds=NOW - 60, last_desired_replic
             "the target stands at zero and it was not put there by this scaler",
             id="switched off by somebody",
         ),
+        # stuck replicas
+        pytest.param(
+            replace(a_pool(6), replicas=ReplicaCounts(8, 8, 4, stuck=4)),
+            "stuckReplicas",
+            8,
+            Reason.STUCK_REPLICAS,
+            "8 asked for, so that 6 work",
+            id="as many stuck ones are replaced as the rest is too few",
+        ),
+        pytest.param(
+            replace(a_pool(4), replicas=ReplicaCounts(8, 8, 4, starting=2, stuck=2)),
+            "stuckReplicas",
+            4,
+            Reason.NOT_LIMITED,
+            "",
+            id="enough work without the stuck ones",
+        ),
+        pytest.param(
+            replace(a_pool(4, signals={}), replicas=ReplicaCounts(8, 8, 4, starting=2, stuck=2)),
+            "stuckReplicas",
+            8,
+            Reason.NOT_LIMITED,
+            "",
+            id="nobody says how many must work",
+        ),
         # bounds and mode
         pytest.param(
             a_pool(8, maxReplicas=6),

@@ -21,6 +21,7 @@ def policy(kind: str, value: int, period_seconds: int) -> dict[str, Any]:
         pytest.param({"policies": [policy("Pods", 4, 60)]}, {}, 14, id="4 more"),
         pytest.param({"policies": [policy("Percent", 10, 60)]}, {}, 11, id="10 percent more"),
         pytest.param({"policies": [policy("Percent", 11, 60)]}, {}, 12, id="11 percent more, rounded up"),
+        pytest.param({"policies": [policy("Percent", 3900, 60)]}, {}, 400, id="40 times as many"),
         pytest.param({"policies": [policy("Pods", 4, 60)]}, {59: 3}, 11, id="3 of the 4 were added 59 s ago"),
         pytest.param({"policies": [policy("Pods", 4, 60)]}, {60: 3}, 14, id="60 s ago is outside a period of 60 s"),
         pytest.param(
