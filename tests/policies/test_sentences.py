@@ -235,6 +235,19 @@ BLIND_FOR_A_MINUTE = a_history(blind_since_seconds=NOW - 60, last_desired_replic
             id="one replica does not say how many wait",
         ),
         pytest.param(
+            replace(
+                a_pool(2),
+                metrics=an_observation(
+                    {Signal.WAITING_REQUESTS: replace(an_even_signal(20.0, 4), unsteady_total=9.0)}, unsteady_replicas=1
+                ),
+            ),
+            "missingData",
+            3,
+            Reason.UNSTEADY_REPLICAS,
+            "kept at 3: 1 replica not ready, or standing still, with requests",
+            id="a replica that is not ready has requests",
+        ),
+        pytest.param(
             a_pool(0, replicas=20, signals={}, schedules=[{**ALWAYS, "minReplicas": 19}]),
             "missingData",
             19,

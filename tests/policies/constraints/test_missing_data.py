@@ -315,7 +315,7 @@ def test_a_steady_gap_falls_by_one_replica_a_window() -> None:
 
 
 def test_of_a_pool_that_shows_nothing_it_is_said_what_to_look_for() -> None:
-    nothing = seen(None, None, warnings=("a query was slow", "are they scraped?"))
+    nothing = seen(None, None, warnings=("a query was slow", "another too", "are they scraped?"))
     assert "0 of 2 ready replicas have fresh samples: are they scraped?" in message(nothing)
     half = seen(0.1, None, None, warnings=("are they scraped?",))
     assert "scraped" not in message(half)
