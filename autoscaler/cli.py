@@ -306,9 +306,16 @@ def forecast(
 @app.command()
 def replay(
     policies: Annotated[
-        list[Path], typer.Argument(metavar="POLICY.yaml...", help="InferenceScaler, HPA or ScaledObject manifests.")
-    ],
-    trace: Annotated[str, typer.Option(help="CSV: timestamp_s,value,input_tokens,output_tokens; requests or bins.")],
+        list[Path] | None,
+        typer.Argument(metavar="POLICY.yaml...", help="InferenceScaler, HPA or ScaledObject manifests."),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(help="CSV: timestamp_s,value,input_tokens,output_tokens; or agents:sessions=10000,hours=4."),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="Instead of a trace: a controller's decision log, against what happened.")
+    ] = None,
     trace_scale: Annotated[float, typer.Option(help="So many times the trace's users.")] = 1.0,
     fleet: Annotated[str | None, typer.Option(help="FLEET.yaml, or the name of a replica profile.")] = None,
     baseline: Annotated[list[str] | None, typer.Option(help="A policy to compare with (repeatable).")] = None,
@@ -327,8 +334,14 @@ def replay(
 
     Example: tokenscaler replay policy.yaml --trace requests.csv --baseline static-peak --json report.json
     """
-    from autoscaler.replay_command import ReplayRequest, replay_policies
+    from autoscaler.replay_command import ReplayRequest, compare_log, replay_policies
 
+    if log is not None:
+        if policies or trace is not None:
+            refuse("replay: --log goes alone: the decisions are in it, and so is what happened")
+        raise typer.Exit(compare_log(log, _console()))
+    if not policies or trace is None:
+        refuse("replay: give POLICY.yaml and --trace, or --log FILE")
     request = ReplayRequest(
         policies=tuple(policies),
         trace=trace,

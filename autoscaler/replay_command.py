@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autoscaler.controller.pool_report import Reporter
-from autoscaler.exit_codes import FINE, WRONG_USAGE
+from autoscaler.decision_log import read_log
+from autoscaler.decision_record import DecisionRecord
+from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
 from autoscaler.replay.agent_sessions import PREFIX, AgentSessions, read_agent_sessions
 from autoscaler.replay.baselines.baseline import BASELINES, Occasion, make_baseline
 from autoscaler.replay.clairvoyant import Clairvoyant, find_clairvoyant
@@ -26,6 +28,7 @@ from autoscaler.replay.replica_work import work
 from autoscaler.replay.report_html import report_page
 from autoscaler.replay.report_json import Report, report_document
 from autoscaler.replay.report_text import report_table
+from autoscaler.replay.shadow import shadows
 from autoscaler.replay.trace import RequestTrace, TraceError, read_trace
 from autoscaler.replay.trace_load import Trace, TraceLoad, trace_load
 
@@ -87,6 +90,33 @@ def replay_policies(request: ReplayRequest, console: Console) -> int:
     except OSError as error:
         typer.echo(f"tokenscaler: cannot write {error.filename}: {error.strerror}", err=True)
         return WRONG_USAGE
+    return FINE
+
+
+def compare_log(path: Path, console: Console) -> int:
+    """Prints what the decisions of a log would have come to, a sentence a pool; 1 for a log without two records."""
+    unreadable = 0
+
+    def records() -> Iterator[DecisionRecord]:
+        nonlocal unreadable
+        for entry in read_log(path):
+            if isinstance(entry, DecisionRecord):
+                yield entry
+            else:
+                unreadable += 1
+
+    try:
+        found = list(shadows(records()))
+    except OSError as error:
+        typer.echo(f"tokenscaler: {path}: cannot be read: {error.strerror}", err=True)
+        return WRONG_USAGE
+    for shadow in found:
+        console.print(shadow.sentence(), soft_wrap=True)
+    if unreadable:
+        console.print(f"{unreadable} lines are no decision records and were left out.", soft_wrap=True)
+    if not found:
+        typer.echo(f"tokenscaler: {path}: no pool has two records in it, so there is nothing to compare", err=True)
+        return NOT_RIGHT
     return FINE
 
 

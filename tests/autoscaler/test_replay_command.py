@@ -16,7 +16,7 @@ from rich.console import Console
 
 from autoscaler.decision_log import read_log
 from autoscaler.decision_record import DecisionRecord
-from autoscaler.replay_command import ReplayRequest, replay_policies
+from autoscaler.replay_command import ReplayRequest, compare_log, replay_policies
 
 POLICY = """\
 apiVersion: tokenscaler.io/v1alpha1
@@ -97,6 +97,20 @@ def test_every_decision_can_be_explained_afterwards(written: Written) -> None:
     records = list(read_log(written.decisions))
     assert len(records) == 27  # one a tick of 15 s in 399 s
     assert all(isinstance(record, DecisionRecord) for record in records)
+
+
+def test_a_decision_log_is_held_against_what_happened(written: Written, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran(written.request())[0] == 0
+    with written.decisions.open("a", encoding="utf-8") as lines:
+        lines.write("no record\n")
+    screen = StringIO()
+    assert compare_log(written.decisions, Console(file=screen, width=250)) == 0
+    assert screen.getvalue().startswith("inference/chat, 0.1 h: it would have used")
+    assert "1 lines are no decision records" in screen.getvalue()
+    written.decisions.write_text("")
+    assert compare_log(written.decisions, Console(file=screen)) == 1
+    assert compare_log(written.directory / "none", Console(file=screen)) == 2
+    assert "none: cannot be read: No such file" in capsys.readouterr().err
 
 
 def test_bins_with_a_gap_are_taken_with_a_named_assumption(written: Written) -> None:
