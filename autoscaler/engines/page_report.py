@@ -42,6 +42,18 @@ _NEEDED: Mapping[str, tuple[frozenset[Signal], ...]] = {
         ),
     ),
     "tokenRate": (frozenset({Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS}),),
+    "workRate": (
+        frozenset(
+            {
+                Signal.RUNNING_REQUESTS,
+                Signal.WAITING_REQUESTS,
+                Signal.REQUESTS_FINISHED,
+                Signal.PROMPT_TOKENS,
+                Signal.GENERATION_TOKENS,
+                Signal.INTER_TOKEN_LATENCY,
+            }
+        ),
+    ),
     "kvCache": (frozenset({Signal.KV_CACHE_USAGE}),),
     "waitingRequests": (frozenset({Signal.WAITING_REQUESTS}),),
     "interTokenLatencyDivergence": (frozenset({Signal.INTER_TOKEN_LATENCY}),),

@@ -250,13 +250,13 @@ def test_what_looks_wrong_is_named(text: str, engine: str | None, problem: str) 
     [
         pytest.param(
             page("vllm_v0_extended"),
-            ("tokensInFlight", "tokenRate", "kvCache", "waitingRequests", "interTokenLatencyDivergence"),
+            ("tokensInFlight", "tokenRate", "workRate", "kvCache", "waitingRequests", "interTokenLatencyDivergence"),
             id="a whole vLLM page feeds every vote",
         ),
         pytest.param(BUSY, ("waitingRequests",), id="gauges of the queue alone"),
         pytest.param(
             page("nim"),
-            ("tokenRate", "kvCache", "waitingRequests", "interTokenLatencyDivergence"),
+            ("tokenRate", "workRate", "kvCache", "waitingRequests", "interTokenLatencyDivergence"),
             id="NIM has no KV capacity",
         ),
         pytest.param(page("vllm_v1", "two data-parallel"), (), id="running requests alone say too little"),
