@@ -56,8 +56,8 @@ class Shadow:
         return (
             f"{self.namespace}/{self.name}, {self.covered_seconds / 3600:.1f} h{gaps}: it would have used {change} "
             f"replica-hours ({hours}) and would have been short for {_spells(self.wished_shortages)}. The replicas "
-            f"that there were, were short for {_spells(self.actual_shortages)}; the p99 of the first token was above its "
-            f"objective for {late:.1f} % of the time."
+            f"that there were, were short for {_spells(self.actual_shortages)}; the p99 of the first token was "
+            f"above its objective for {late:.1f} % of the time."
         )
 
 
