@@ -161,6 +161,7 @@ def test_two_providers_one_group_and_object_metrics(
     port, keda_port = free_port(), free_port()
     with InstalledMetricsApi(control_plane, port, OVERLAYS / "custom-metrics") as installed:
         theirs, ours = (start_fleet(replicas=1, scraped=False) for _ in range(2))
+        other.behaviour.values[(theirs.namespace, THEIR_METRIC)] = "2"
         token = tmp_path / "token"
         token.write_text(control_plane.service_account_token(NAMESPACE, "tokenscaler"))
         controller = start_controller(
@@ -176,7 +177,6 @@ def test_two_providers_one_group_and_object_metrics(
         )
         story = Story(control_plane, installed, theirs, ours, other, controller)
         story.set_ours(3)
-        story.set_theirs(2)
         prometheus.wait_for('gateway_pending_requests{pool="groups"}')
         ours.create_scaler(policy())
         installed.wait_available()
@@ -216,8 +216,10 @@ def _both_are_followed(story: Story, token: str) -> None:
 
 
 def _both_are_discovered(story: Story) -> None:
-    listed = story.raw(PREFIX)["resources"]
-    assert [resource["name"] for resource in listed] == ["externalmetrics", THEIR_METRIC]
+    def both() -> bool:
+        return [resource["name"] for resource in story.raw(PREFIX)["resources"]] == ["externalmetrics", THEIR_METRIC]
+
+    wait_until(both, "the metrics of both are listed", 120)
     assert story.raw(CUSTOM)["preferredVersion"]["version"] == "v1beta2"
     for version in ("v1beta1", "v1beta2"):
         path = f"{CUSTOM}/{version}/namespaces/{story.ours.namespace}/inferencescalers.tokenscaler.io/*/{DESIRED}"
