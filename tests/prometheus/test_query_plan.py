@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 import pytest
@@ -16,6 +16,7 @@ from autoscaler.observers.prometheus_metrics import PrometheusMetricsObserver
 from autoscaler.observers.workload import LivePod
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
 from autoscaler.prometheus.source import PrometheusSource
+from policies.capacity.objectives import LatencyObjectives
 from policies.observation import MetricsObservation, ObservationUnavailable, QueryUnknown, QueryValue
 from policies.reasons import Reason
 from policies.signals import PoolSignal, Signal
@@ -80,6 +81,11 @@ class Traffic:
             text = "+Inf" if edge == float("inf") else str(edge)
             lines.append(f'{name}inter_token_latency_seconds_bucket{{engine="0",le="{text}"}} {count}')
             lines.append(f'{name}time_to_first_token_seconds_bucket{{engine="0",le="{text}"}} {count / 20}')
+            lines.append(f'{name}request_time_per_output_token_seconds_bucket{{engine="0",le="{text}"}} {count / 20}')
+        # The mean of the requests is not that of the gaps: shorter answers come more slowly.
+        spent = requests * 2 * self.latency_seconds
+        lines.append(f'{name}request_time_per_output_token_seconds_sum{{engine="0"}} {spent}')
+        lines.append(f'{name}inter_token_latency_seconds_sum{{engine="0"}} {spent * 10}')
         return "\n".join(lines) + "\n"
 
 
@@ -226,6 +232,27 @@ def test_a_pool_of_vllm_is_read_whole(site: Site) -> None:
     assert found.latency.inter_token_latency_p50_seconds == pytest.approx(0.0375, abs=0.001)
     assert found.latency.inter_token_latency_p99_seconds == pytest.approx(0.04975, abs=0.001)
     assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("namespace", "outside"),
+    [pytest.param("plain", 0.0, id="within the objectives"), pytest.param("slow", 1.0, id="beyond the last bucket")],
+)
+def test_what_a_capacity_is_learned_from_is_read(site: Site, namespace: str, outside: float) -> None:
+    pool = replace(site.town.query(namespace), objectives=LatencyObjectives())
+    replicas = len(pool.pods)
+
+    def is_known(found: MetricsObservation) -> bool:
+        latency = found.latency
+        return known(found, Signal.REQUESTS_ARRIVED)[1] == replicas and latency.outside_objectives_share is not None
+
+    found = site.observe_until([pool], is_known, timeout_seconds=40)
+    # What is in flight does not grow, so as many arrive as finish.
+    assert known(found, Signal.REQUESTS_ARRIVED)[0] == pytest.approx(2 * replicas, rel=0.2)
+    assert known(found, Signal.REQUESTS_ARRIVED_RECENTLY)[0] == pytest.approx(2 * replicas, rel=0.2)
+    latency = 0.03 if namespace == "plain" else 0.5
+    assert found.latency.mean_time_per_output_token_seconds == pytest.approx(2 * latency, rel=0.1)
+    assert found.latency.outside_objectives_share == pytest.approx(outside)
 
 
 @pytest.mark.parametrize("pod", SAMPLE_PODS, ids=[name for name, _ in SAMPLE_PODS.values()])
