@@ -31,19 +31,23 @@ RECORDED_METRIC = "tokenscaler_arriving_tokens_per_second"
 """The load of the bin that closed last, by `namespace` and `name` of the InferenceScaler."""
 
 SECONDS_PER_DAY = 86_400
-# Six hours of a thousand pools are 72 000 numbers: 2 MB of JSON, some seconds of one core of Prometheus.
-PIECE_SECONDS = 6 * 3600
-SMALLEST_PIECE_SECONDS = 3600
+# Moments of one query. 72 of a thousand pools are 72 000 numbers: 2 MB of JSON, a second of one core of Prometheus.
+PIECE_MOMENTS = 72
+SMALLEST_PIECE_MOMENTS = 12
+# Days older than these only shape the usual day: quarters of an hour do, and Prometheus has half the work.
+FINE_DAYS = 4
+COARSE_BINS = 3
 # What is recorded to this share needs no second look.
 COMPLETE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Some bins of the past, the last of them ending at `ends_at_seconds`."""
+    """Some bins of the past, the last of them ending at `ends_at_seconds`; `stride` of them share one value."""
 
     ends_at_seconds: float
     bins: int
+    stride: int
 
 
 class PrometheusWorkHistory:
@@ -82,14 +86,17 @@ class PrometheusWorkHistory:
     ) -> Iterator[NDArray[np.float64] | PrometheusFailure]:
         """The past in pieces (bins, pools), the newest first; a failure ends it."""
         reader = _PieceReader(self._source, self._settings, requests, bin_seconds)
-        longest = PIECE_SECONDS // bin_seconds
+        longest = PIECE_MOMENTS
+        coarse = max(0, bins - FINE_DAYS * SECONDS_PER_DAY // bin_seconds)
         left = bins
         while left > 0:
-            piece = _Piece(ends_at_seconds - (bins - left) * bin_seconds, min(left, longest))
+            stride, until = (1, coarse) if left > coarse else (COARSE_BINS, 0)
+            ends_at = ends_at_seconds - (bins - left) * bin_seconds
+            piece = _Piece(ends_at, min(left - until, longest * stride), stride)
             loads = reader.read(piece)
             if isinstance(loads, PrometheusFailure):
                 is_too_much = loads.kind in (FailureKind.TOO_LARGE, FailureKind.TIMEOUT) or loads.status == 422
-                if not is_too_much or longest * bin_seconds <= SMALLEST_PIECE_SECONDS:
+                if not is_too_much or longest <= SMALLEST_PIECE_MOMENTS:
                     yield loads
                     return
                 longest //= 2
@@ -118,32 +125,39 @@ class _PieceReader:
         }
         engines = {query.engine for query in with_signals}
         namespaces = {query.key[0] for query in with_signals}
-        self._counters = processed_tokens_promql(engines, namespaces, settings, bin_seconds) if with_signals else ""
+        self._counters = {
+            stride: processed_tokens_promql(engines, namespaces, settings, stride * bin_seconds) if with_signals else ""
+            for stride in (1, COARSE_BINS)
+        }
         self._is_recorded = True
 
     def read(self, piece: _Piece) -> NDArray[np.float64] | PrometheusFailure:
         """The loads of the piece (bins, pools)."""
-        loads = np.full((piece.bins, len(self._places)), np.nan)
+        loads = np.full((piece.bins // piece.stride, len(self._places)), np.nan)
         if self._is_recorded:
-            answer = self._ask("the recorded load", _recorded_promql(self._bin_seconds), piece, shift=1)
+            promql = _recorded_promql(self._bin_seconds, piece.stride)
+            answer = self._ask("the recorded load", promql, piece, shift=1)
             if isinstance(answer, PrometheusFailure):
                 return answer
             _fill(loads, answer, self._recorded_place)
             # Where nothing was recorded for six hours, nothing is expected to have been recorded before.
             self._is_recorded = bool(answer.series)
-        if np.isfinite(loads).mean() >= COMPLETE or not self._counters:
-            return loads
-        answer = self._ask("the past load", self._counters, piece, shift=0)
+        counters = self._counters[piece.stride]
+        if np.isfinite(loads).mean() >= COMPLETE or not counters:
+            return np.repeat(loads, piece.stride, axis=0)
+        answer = self._ask("the past load", counters, piece, shift=0)
         if isinstance(answer, PrometheusFailure):
             return answer
         processed = np.full_like(loads, np.nan)
         _fill(processed, answer, self._workload_place)
-        return np.where(np.isfinite(loads), loads, processed)
+        return np.repeat(np.where(np.isfinite(loads), loads, processed), piece.stride, axis=0)
 
     def _ask(self, name: str, promql: str, piece: _Piece, shift: int) -> RangeVector | PrometheusFailure:
         """`shift` is how many bins after its end the load of a bin stands in the record."""
         ends_at_seconds = piece.ends_at_seconds + shift * self._bin_seconds
-        return self._source.ask_range(RangeQuestion(name, promql, ends_at_seconds, self._bin_seconds, piece.bins))
+        step_seconds = self._bin_seconds * piece.stride
+        question = RangeQuestion(name, promql, ends_at_seconds, step_seconds, piece.bins // piece.stride)
+        return self._source.ask_range(question)
 
     def _recorded_place(self, labels: dict[str, str]) -> int | None:
         namespace = labels.get("exported_namespace") or labels.get("namespace", "")
@@ -153,12 +167,13 @@ class _PieceReader:
         return self._workloads.get((labels.get(self._settings.namespace_label, ""), labels.get(WORKLOAD_LABEL, "")))
 
 
-def _recorded_promql(bin_seconds: int) -> str:
+def _recorded_promql(bin_seconds: int, stride: int) -> str:
     """One row a pool, whichever replica of the controller has told it; a scrape may move our `namespace` label away.
 
     A sample at the very moment of a bin's end may or may not know of that bin yet: the last ones before it do not.
     """
-    newest = f"last_over_time({RECORDED_METRIC}[{bin_seconds}s] offset {bin_seconds // 20}s)"
+    function = "last_over_time" if stride == 1 else "avg_over_time"
+    newest = f"{function}({RECORDED_METRIC}[{stride * bin_seconds}s] offset {bin_seconds // 20}s)"
     return f"max by (namespace, exported_namespace, name) ({newest})"
 
 

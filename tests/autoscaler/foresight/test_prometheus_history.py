@@ -74,6 +74,17 @@ def test_a_day_of_all_pools_is_read_in_four_pieces_the_newest_first() -> None:
     assert sum(map(is_of_the_record, ranges.asked)) == 1
 
 
+def test_older_days_are_asked_for_in_quarters_of_an_hour() -> None:
+    past, ranges = read(two_pools, (a_request(LLAMA, "llama-7d4b9c6f5-bbbbb", days=6),))
+    assert isinstance(past, WorkPast)
+    assert past.loads.shape == (6 * 288, 1)
+    assert (past.loads == 100.0).all()
+    pieces = [each for each in ranges.asked if not is_of_the_record(each)]
+    assert [each.step_seconds for each in pieces] == [300] * 16 + [900] * 3
+    assert pieces[16].ends_at_seconds == END - 4 * 86_400
+    assert "[900s]" in pieces[16].promql
+
+
 def test_what_is_recorded_whole_is_not_asked_for_again() -> None:
     def answer(question: RangeQuestion) -> RangeAnswer:
         assert is_of_the_record(question)
