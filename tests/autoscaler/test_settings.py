@@ -118,6 +118,11 @@ def test_a_file_that_is_no_text_is_refused(path: Path) -> None:
         ),
         pytest.param({"http_port": 70_000}, "http_port: Input should be less than or equal to 65535", id="no port"),
         pytest.param({"interval": 3}, "interval: Extra inputs are not permitted", id="an unknown setting"),
+        pytest.param(
+            {"is_dry_run": True, "metrics_api": {"host": "", "port": 8443, "service_namespace": "tokenscaler-system"}},
+            "--dry-run serves no metrics API: an HPA would write what it reads there",
+            id="a dry run by whose counts others would write",
+        ),
     ],
 )
 def test_settings_out_of_bounds_are_refused(changes: dict[str, object], problem: str) -> None:
