@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from datetime import UTC, datetime
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
@@ -303,6 +304,21 @@ def forecast(
     raise typer.Exit(backtest_series(request, scoring, output is Output.JSON, _console()))
 
 
+def _moment(option: str, given: str | None) -> float | None:
+    """Seconds, or the unix time of a date."""
+    if given is None:
+        return None
+    try:
+        return float(given)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        refuse(f"{option} {given}: seconds, or a date such as 2026-11-23T00:00Z, are wanted")
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
 @app.command()
 def replay(
     policies: Annotated[
@@ -312,6 +328,12 @@ def replay(
     trace: Annotated[
         str | None,
         typer.Option(help="CSV: timestamp_s,value,input_tokens,output_tokens; or agents:sessions=10000,hours=4."),
+    ] = None,
+    prometheus: Annotated[
+        str | None, typer.Option(help="Instead of a trace: the pool's own recorded load, from --start to --end.")
+    ] = None,
+    prometheus_config: Annotated[
+        Path | None, typer.Option(help="YAML with authentication, TLS, headers and timeouts of the Prometheus client.")
     ] = None,
     log: Annotated[
         Path | None, typer.Option(help="Instead of a trace: a controller's decision log, against what happened.")
@@ -324,8 +346,10 @@ def replay(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Another seed is another drawing of arrivals and starts.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="So many seeds, from --seed on; means are shown.")] = 1,
-    start: Annotated[float | None, typer.Option(help="Begin at this second of the trace.")] = None,
-    end: Annotated[float | None, typer.Option(help="End at this second of the trace.")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Begin at this second of the trace; of Prometheus: unix seconds or a date.")
+    ] = None,
+    end: Annotated[str | None, typer.Option(help="End there.")] = None,
     json: Annotated[Path | None, typer.Option("--json", help="File for the report as JSON.")] = None,
     html: Annotated[Path | None, typer.Option(help="File for the report as one page, with pictures.")] = None,
     decisions: Annotated[Path | None, typer.Option(help="File for one JSON line a decision.")] = None,
@@ -334,14 +358,22 @@ def replay(
 
     Example: tokenscaler replay policy.yaml --trace requests.csv --baseline static-peak --json report.json
     """
+    from autoscaler.prometheus.settings import QuerySettings
     from autoscaler.replay_command import ReplayRequest, compare_log, replay_policies
+    from autoscaler.settings import one_line, read_prometheus_settings
 
     if log is not None:
-        if policies or trace is not None:
+        if policies or trace is not None or prometheus is not None:
             refuse("replay: --log goes alone: the decisions are in it, and so is what happened")
         raise typer.Exit(compare_log(log, _console()))
-    if not policies or trace is None:
-        refuse("replay: give POLICY.yaml and --trace, or --log FILE")
+    if not policies or (trace is None) == (prometheus is None):
+        refuse("replay: give POLICY.yaml and either --trace or --prometheus, or --log FILE alone")
+    settings, queries = None, QuerySettings()
+    if prometheus is not None:
+        try:
+            settings, queries = read_prometheus_settings(prometheus, prometheus_config)
+        except (ValueError, OSError) as error:
+            refuse(one_line(error))
     request = ReplayRequest(
         policies=tuple(policies),
         trace=trace,
@@ -351,8 +383,10 @@ def replay(
         tunes_baselines=tune_baselines,
         seed=seed,
         seeds=seeds,
-        start_seconds=start,
-        end_seconds=end,
+        start_seconds=_moment("--start", start),
+        end_seconds=_moment("--end", end),
+        prometheus=settings,
+        queries=queries,
         json_path=json,
         html_path=html,
         decisions_path=decisions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
@@ -13,23 +13,27 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from autoscaler.clock import SystemClock
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.decision_log import read_log
 from autoscaler.decision_record import DecisionRecord
 from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
+from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
+from autoscaler.prometheus.source import PrometheusSource
 from autoscaler.replay.agent_sessions import PREFIX, AgentSessions, read_agent_sessions
 from autoscaler.replay.baselines.baseline import BASELINES, Occasion, make_baseline
 from autoscaler.replay.clairvoyant import Clairvoyant, find_clairvoyant
 from autoscaler.replay.comparison import PolicyOutcome, Stage, compare
 from autoscaler.replay.decision_file import DecisionFile
 from autoscaler.replay.fleet_description import Fleet, FleetDescription, FleetRefused, fleet_from
-from autoscaler.replay.policy_files import PoliciesRefused, ReplayedPolicy, read_policies
+from autoscaler.replay.policy_files import PoliciesRefused, PoolIdentity, ReplayedPolicy, read_policies
+from autoscaler.replay.recorded_load import RecordedTime, read_recorded_load
 from autoscaler.replay.replica_work import work
 from autoscaler.replay.report_html import report_page
 from autoscaler.replay.report_json import Report, report_document
 from autoscaler.replay.report_text import report_table
 from autoscaler.replay.shadow import shadows
-from autoscaler.replay.trace import RequestTrace, TraceError, read_trace
+from autoscaler.replay.trace import BinnedTrace, RequestTrace, TraceError, read_trace
 from autoscaler.replay.trace_load import Trace, TraceLoad, trace_load
 
 
@@ -38,7 +42,9 @@ class ReplayRequest:
     """What was asked for on the command line."""
 
     policies: tuple[Path, ...]
-    trace: str
+    trace: str | None = None  # a file or agents:...; None: what `prometheus` has recorded
+    prometheus: PrometheusSettings | None = None
+    queries: QuerySettings = field(default_factory=QuerySettings)
     trace_scale: float = 1.0
     fleet: str | None = None
     baselines: tuple[str, ...] = ()
@@ -50,6 +56,11 @@ class ReplayRequest:
     json_path: Path | None = None
     html_path: Path | None = None
     decisions_path: Path | None = None
+
+    @property
+    def trace_name(self) -> str:
+        """What the load is called in the report."""
+        return "Prometheus" if self.trace is None else self.trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +142,37 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     for name in request.baselines:
         if name not in BASELINES:
             problems.append(f"--baseline {name}: no baseline is called so; there are: {', '.join(BASELINES)}")
-    load = _load(request, FleetDescription() if isinstance(fleet, FleetRefused) else fleet.description)
+    if isinstance(policies, PoliciesRefused):
+        # Whose load is to be read from Prometheus is not known; what is wrong with a file can be said all the same.
+        load = _load(request, FleetDescription(), None) if request.trace is not None else None
+    else:
+        description = FleetDescription() if isinstance(fleet, FleetRefused) else fleet.description
+        load = _load(request, description, policies[0].identity)
     if isinstance(load, str):
         problems.append(load)
     if problems or isinstance(policies, PoliciesRefused) or isinstance(fleet, FleetRefused) or isinstance(load, str):
         return _Refused(tuple(problems))
+    assert load is not None
     drawn = load.draw(request.seed)
     if not len(drawn):
         where = f"from {load.start_seconds:g} to {load.end_seconds:g} s"
-        return _Refused((f"{request.trace}: no request arrives {where}; choose another --start, --end or scale",))
+        return _Refused((f"{request.trace_name}: no request arrives {where}; choose another --start, --end or scale",))
     assumptions = (*_of_the_load(load), *fleet.assumptions, *(a for each in policies for a in each.assumptions))
     return _Prepared(policies, fleet, load, drawn, (*assumptions, *_too_small(policies, fleet, load, drawn)))
 
 
-def _load(request: ReplayRequest, fleet: FleetDescription) -> TraceLoad | str:
+def _load(request: ReplayRequest, fleet: FleetDescription, pool: PoolIdentity | None) -> TraceLoad | str:
     try:
+        if request.trace is None:
+            assert pool is not None
+            return trace_load(
+                _recorded(request, pool),
+                request.trace_scale,
+                None,
+                None,
+                fleet.shared_prefix_tokens,
+                fleet.sampled_one_in,
+            )
         trace: Trace = (
             read_agent_sessions(request.trace) if request.trace.startswith(PREFIX) else read_trace(Path(request.trace))
         )
@@ -163,6 +190,17 @@ def _load(request: ReplayRequest, fleet: FleetDescription) -> TraceLoad | str:
         return f"{request.trace}: cannot be read: {error.strerror}"
     except UnicodeDecodeError:
         return f"{request.trace}: not UTF-8 text; a CSV with the columns of a trace is wanted"
+
+
+def _recorded(request: ReplayRequest, pool: PoolIdentity) -> BinnedTrace:
+    if request.prometheus is None or request.start_seconds is None or request.end_seconds is None:
+        raise TraceError("--prometheus wants --start and --end, as unix seconds or dates such as 2026-11-23T00:00Z")
+    source = PrometheusSource(request.prometheus.for_the_past(), SystemClock())
+    try:
+        time = RecordedTime(request.start_seconds, request.end_seconds)
+        return read_recorded_load(source, request.queries, pool, time)
+    finally:
+        source.close()
 
 
 def _of_the_load(load: TraceLoad) -> Iterator[str]:
@@ -202,7 +240,7 @@ def _run(request: ReplayRequest, prepared: _Prepared, decisions: DecisionFile | 
     return Report(
         fleet=prepared.fleet,
         load=prepared.load,
-        trace_name=request.trace,
+        trace_name=request.trace_name,
         seeds=seeds,
         outcomes=tuple(outcomes),
         clairvoyant=clairvoyant,
