@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from policies.constraints.behavior import PolicyType, ScaleDownRules, ScaleUpRules, ScalingPolicy
+from policies.constraints.rate_limit import scale_down_limit, scale_up_limit
 from policies.decision import decide
 from policies.reasons import Reason
-from tests.builders import a_decision_input, a_history, a_policy, an_observation
+from tests.builders import NOW, a_decision_input, a_history, a_policy, an_observation
 
 
 def policy(kind: str, value: int, period_seconds: int) -> dict[str, Any]:
@@ -83,3 +85,18 @@ def test_the_message_has_the_numbers() -> None:
     metrics = an_observation(queries={"pendingRequests": 50}, ready=10)
     message = decide(a_decision_input(spec, metrics, replicas=10)).message
     assert "wanted 50, 15 for now by scaleUp (Max of 4 replicas in 60 s, 50 % in 30 s)" in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "floor", "ceiling"),
+    [
+        pytest.param("Percent", 50, 500, 1500, id="half of a large pool"),
+        pytest.param("Percent", 1, 990, 1010, id="a hundredth"),
+        pytest.param("Pods", 7, 993, 1007, id="a few"),
+        pytest.param("Pods", 2000, -1000, 3000, id="more than there are: the floor may lie below zero"),
+    ],
+)
+def test_the_limits_of_a_pool_of_a_thousand(kind: str, value: int, floor: int, ceiling: int) -> None:
+    rate = (ScalingPolicy(type=PolicyType(kind), value=value, period_seconds=60),)
+    assert scale_down_limit(1000, ScaleDownRules(policies=rate), (), NOW) == floor
+    assert scale_up_limit(1000, ScaleUpRules(policies=rate), (), NOW) == ceiling
