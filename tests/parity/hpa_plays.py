@@ -7,7 +7,7 @@ of a window, and a machine that is late by half a second decides the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 SYNC_SECONDS = 2.0
@@ -27,7 +27,10 @@ class PlayedMetric:
 
 @dataclass(frozen=True)
 class HPAPlay:
-    """One HPA. `is_ours` says whether our policies can say the same; else only `policies.hpa` is compared."""
+    """One HPA. `is_ours` says whether our policies can say the same; else only `policies.hpa` is compared.
+
+    `set_by_others` is the count that somebody else has given the target by then, by sync.
+    """
 
     name: str
     start: int
@@ -36,6 +39,7 @@ class HPAPlay:
     minimum: int = 1
     maximum: int = 20
     is_ours: bool = True
+    set_by_others: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def syncs(self) -> int:
@@ -186,6 +190,13 @@ PLAYS = (
             "scaleDown": _rules(1, ("Percent", 90, 1)),
         },
         metrics=(_metric(10.0, *[200] * 8, 10, 10, 10, 1, 1, *[60] * 6),),
+    ),
+    HPAPlay(
+        "counts that others set are where it goes on from, and no events of the rates",
+        start=4,
+        behavior={"scaleUp": _rules(0, ("Pods", 2, 7)), "scaleDown": _rules(3, ("Pods", 3, 5))},
+        metrics=(_metric(10.0, *[9] * 9, *[3] * 9),),
+        set_by_others={2: 3, 5: 8, 11: 12, 14: 2},
     ),
     HPAPlay(
         "a metric that is missing moves nothing",

@@ -60,6 +60,7 @@ class StagedPlay:
         self._namespace = namespace
         self._replicas = play.start
         self._resource_version = 1
+        self._set_by_others = dict(play.set_by_others)
         self._begun_at_seconds = 0.0
         self._first_at_seconds: float | None = None
         self._answered: tuple[float, tuple[Value, ...]] | None = None
@@ -70,6 +71,10 @@ class StagedPlay:
         self._begun_at_seconds = time.time()
         if self._answered is not None:
             self._end_sync(self._begun_at_seconds - RESYNC_SECONDS)
+        set_by_others = self._set_by_others.pop(self._played, None)
+        if set_by_others is not None:
+            self._replicas = set_by_others
+            self._resource_version += 1
         return self._scale()
 
     def write_scale(self, scale: Mapping[str, Any]) -> Document:

@@ -56,7 +56,8 @@ def counts_of_ours(play: HPAPlay, syncs: list[Sync]) -> list[int]:
     # Complete since long ago: a stock HPA does not know that it has not been watching.
     history = replace(new_history(started, play.start), complete_since_seconds=started - 10_000)
     current, counts = play.start, []
-    for sync in syncs:
+    for place, sync in enumerate(syncs):
+        current = play.set_by_others.get(place, current)
         queries = {f"custom/m{index}": query_answer(value) for index, value in enumerate(sync.values)}
         metrics = an_observation(ready=current, queries=queries)
         seen = a_decision_input(policy, metrics, replicas=current, history=history, now_seconds=sync.at_seconds)
@@ -88,7 +89,8 @@ def counts_of_our_model(play: HPAPlay, syncs: list[Sync]) -> list[int]:
         else Tolerance(behavior.scale_up.tolerance, behavior.scale_down.tolerance)
     )
     memory, current, counts = HPAMemory(), play.start, []
-    for sync in syncs:
+    for place, sync in enumerate(syncs):
+        current = play.set_by_others.get(place, current)
         metrics = tuple(
             MeasuredMetric(TargetType(metric.target_type), milli_target(metric.target), milli_items(value))
             for metric, value in zip(play.metrics, sync.values, strict=True)
