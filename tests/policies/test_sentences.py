@@ -331,6 +331,7 @@ BLIND_FOR_A_MINUTE = a_history(blind_since_seconds=NOW - 60, last_desired_replic
             "wanted 1, 3 for now by scaleDown (1 replica in 60 s)",
             id="a rate of shrinking",
         ),
+        pytest.param(a_pool(5), "rateLimit", 5, Reason.NOT_LIMITED, "within the policies", id="within the rates"),
         # zero
         pytest.param(
             busy_at_zero_demand(),

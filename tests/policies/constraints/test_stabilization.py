@@ -22,7 +22,7 @@ from tests.builders import NOW, a_decision_input, a_history, a_policy, an_observ
         pytest.param(10, 12, {100: 20}, (0, 300), 12, id="a past peak makes nothing grow"),
         pytest.param(10, 8, {100: 20}, (0, 300), 10, id="nor does it while the proposal falls"),
         pytest.param(3, 8, {30: 3}, (60, 300), 3, id="growth waits until it has been asked for all the window long"),
-        pytest.param(3, 8, {61: 3, 45: 7}, (60, 300), 7, id="growth goes as far as the lowest of the window"),
+        pytest.param(3, 8, {60: 3, 45: 7}, (60, 300), 7, id="growth goes as far as the lowest of the window"),
         pytest.param(3, 8, {30: 1}, (60, 300), 3, id="a past low makes nothing shrink"),
         pytest.param(3, 8, {}, (60, 300), 8, id="nothing to look back on"),
     ],
