@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import orjson
@@ -153,11 +153,12 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     if problems or isinstance(policies, PoliciesRefused) or isinstance(fleet, FleetRefused) or isinstance(load, str):
         return _Refused(tuple(problems))
     assert load is not None
+    fleet, whose = _with_objectives(fleet, policies)
     drawn = load.draw(request.seed)
     if not len(drawn):
         where = f"from {load.start_seconds:g} to {load.end_seconds:g} s"
         return _Refused((f"{request.trace_name}: no request arrives {where}; choose another --start, --end or scale",))
-    assumptions = (*_of_the_load(load), *fleet.assumptions, *(a for each in policies for a in each.assumptions))
+    assumptions = (*_of_the_load(load), *whose, *fleet.assumptions, *(a for each in policies for a in each.assumptions))
     return _Prepared(policies, fleet, load, drawn, (*assumptions, *_too_small(policies, fleet, load, drawn)))
 
 
@@ -201,6 +202,16 @@ def _recorded(request: ReplayRequest, pool: PoolIdentity) -> BinnedTrace:
         return read_recorded_load(source, request.queries, pool, time)
     finally:
         source.close()
+
+
+def _with_objectives(fleet: Fleet, policies: Sequence[ReplayedPolicy]) -> tuple[Fleet, tuple[str, ...]]:
+    """The fleet with the objectives that all are held to: the fleet's own, else the first that a policy has."""
+    if "objectives" in fleet.description.model_fields_set:
+        return fleet, ()
+    for policy in policies:
+        if policy.objectives is not None:
+            return replace(fleet, objectives=policy.objectives), (f"the objectives are those of {policy.name}",)
+    return fleet, ()
 
 
 def _of_the_load(load: TraceLoad) -> Iterator[str]:

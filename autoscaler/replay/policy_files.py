@@ -14,6 +14,7 @@ from autoscaler.api.yaml_documents import YamlDocument, YamlProblem, read_docume
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.foresight.fleet_foresight import FleetForesight
 from autoscaler.replay.autoscaler_manifests import Manifest, read_hpa, read_scaled_object
+from autoscaler.replay.outcomes import LatencyObjectives
 from autoscaler.replay.pool_policy import PoolPolicy, ReconciledPolicy
 from autoscaler.replay.prompt_executor import PromptExecutor
 from autoscaler.replay.trace_history import TraceWorkHistory
@@ -49,6 +50,7 @@ class ReplayedPolicy:
     minimum: int
     maximum: int
     make: Callable[[RunContext], PoolPolicy]
+    objectives: LatencyObjectives | None = None  # that the policy itself states
     assumptions: tuple[str, ...] = ()
 
 
@@ -85,6 +87,7 @@ def reconciled_policy(scaler: InferenceScaler) -> ReplayedPolicy:
             reporters=run.reporters,
             foresight=FleetForesight(TraceWorkHistory(run.load, run.seed), PromptExecutor()),
         ),
+        objectives=_objectives(scaler),
         assumptions=_assumptions(scaler),
     )
 
@@ -145,6 +148,13 @@ def _read_manifest(
         make=lambda run: policy,
         assumptions=manifest.assumptions,
     )
+
+
+def _objectives(scaler: InferenceScaler) -> LatencyObjectives | None:
+    stated = scaler.spec.objectives
+    if stated is None:
+        return None
+    return LatencyObjectives(stated.time_to_first_token_seconds, stated.inter_token_latency_seconds)
 
 
 def _assumptions(scaler: InferenceScaler) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ Trace: TypeAlias = RequestTrace | BinnedTrace | AgentSessions
 
 # Second 0 of every trace: a Monday at midnight UTC.
 TRACE_BEGINS_AT_SECONDS = datetime(2026, 1, 5, tzinfo=UTC).timestamp()
+# A trace whose first request comes later than this begins with that request.
+FIRST_REQUEST_SECONDS = 300.0
 # A load with more requests is sampled, down to fewer.
 MOST_EXACT_REQUESTS = 6_000_000
 SAMPLED_REQUESTS = 3_000_000
@@ -150,4 +152,6 @@ def _extent(trace: Trace) -> tuple[float, float]:
         case AgentSessions():
             return 0.0, trace.duration_seconds
         case RequestTrace():
-            return min(0.0, float(trace.arrival_seconds[0])), trace.duration_seconds
+            first = float(trace.arrival_seconds[0])
+            # Stamps may be unix time, or count from a midnight long before the first request.
+            return (0.0 if first < FIRST_REQUEST_SECONDS else math.floor(first)), trace.duration_seconds

@@ -113,6 +113,28 @@ def test_a_decision_log_is_held_against_what_happened(written: Written, capsys: 
     assert "none: cannot be read: No such file" in capsys.readouterr().err
 
 
+def test_the_objectives_are_the_policys_unless_the_fleet_has_its_own(written: Written) -> None:
+    objectives = "  objectives: {timeToFirstTokenP99Milliseconds: 500, interTokenLatencyP99Milliseconds: 25}\n"
+    written.policy.write_text(POLICY + objectives)
+    code, screen = ran(written.request())
+    assert code == 0
+    assert "assumed: the objectives are those of chat" in screen
+    assert written.document()["fleet"]["time_to_first_token_objective_s"] == 0.5
+    fleet = written.directory / "fleet.yaml"
+    fleet.write_text("objectives: {timeToFirstTokenSeconds: 3}\n")
+    assert ran(written.request(fleet=str(fleet)))[0] == 0
+    assert written.document()["fleet"]["time_to_first_token_objective_s"] == 3.0
+
+
+def test_stamps_of_unix_time_begin_with_the_first_request(written: Written) -> None:
+    rows = [HEADER, *(f"{1_790_000_000 + at},1,800,120" for at in range(60))]
+    written.trace.write_text("\n".join(rows))
+    assert ran(written.request())[0] == 0
+    document = written.document()
+    assert document["hours"] == pytest.approx(60 / 3600, rel=0.05)
+    assert document["policies"]["chat"]["requests"] == 60
+
+
 def test_bins_with_a_gap_are_taken_with_a_named_assumption(written: Written) -> None:
     rows = [HEADER, "0,2,1600,200", "60,3,2400,300", "120,,,", "180,2,1600,200"]
     written.trace.write_text("\n".join(rows))
