@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from policies.capacity.learned_capacity import LearnedCapacity
 from policies.decision_input import DecisionInput
 from policies.history import ScaleEvent, ScalingHistory, TimedRecommendation
 from policies.observation import MetricsObservation, PoolLatency, QueryUnknown, QueryValue, ReplicaCounts
@@ -19,6 +20,13 @@ TOKENS_PER_REPLICA = CAPACITY_TOKENS / 2
 RATE_PER_REPLICA = 5000.0
 WAITING_PER_REPLICA = 4.0
 PENDING_PER_REPLICA = 3.0
+# One request a second, of 2000 and 300 tokens, is a replica's safe share of work.
+CAPACITY = LearnedCapacity(
+    prefill_tokens_per_second=2000.0 / 0.35,
+    decode_tokens_per_second=300.0 / 0.35,
+    tokens_in_flight=CAPACITY_TOKENS,
+    safe_utilization=0.70,
+)
 TOKENS_PER_REQUEST = 2150.0
 
 
@@ -63,6 +71,8 @@ def observe(loads: tuple[Load, ...], queries: Mapping[str, float | None]) -> Met
             Signal.PROMPT_TOKENS: signal([load.rate * RATE_PER_REPLICA * 0.75 for load in loads]),
             Signal.GENERATION_TOKENS: signal([load.rate * RATE_PER_REPLICA * 0.25 for load in loads]),
             Signal.REQUESTS_FINISHED: signal([load.rate for load in loads]),
+            Signal.REQUESTS_ARRIVED: signal([load.rate for load in loads]),
+            Signal.REQUESTS_ARRIVED_RECENTLY: signal([load.rate for load in loads]),
         },
         queries={
             name: QueryUnknown("no answer") if value is None else QueryValue(value, 5.0)
@@ -88,6 +98,7 @@ class Pool:
     stuck: int = 0
     outlasting: int = 0
     latency: PoolLatency = field(default_factory=PoolLatency)
+    capacity: LearnedCapacity | None = None
     unsteady: float = 0.0  # what replicas that are not ready hold of each kind of load, as the share of one
 
     @property
@@ -108,7 +119,7 @@ class Pool:
         held = observe((Load(*[self.unsteady] * 4),), {}).signals
         signals = {name: replace(each, unsteady_total=held[name].total) for name, each in metrics.signals.items()}
         metrics = replace(metrics, signals=signals, latency=self.latency, unsteady_replicas=int(self.unsteady > 0.0))
-        return DecisionInput(NOW, self.policy, counts, metrics, self.history)
+        return DecisionInput(NOW, self.policy, counts, metrics, self.history, learned_capacity=self.capacity)
 
     def busier(self, factor: float) -> Pool:
         queries = {name: None if value is None else value * factor for name, value in self.queries.items()}
@@ -234,5 +245,6 @@ def pools(draw: st.DrawFn, replica_loads: st.SearchStrategy[Load] = loads) -> Po
         stuck=draw(st.sampled_from([0, 0, 0, 1, 2, 5])),
         outlasting=draw(st.sampled_from([0, 1, 5])),
         latency=draw(st.one_of(st.just(PoolLatency()), latencies)),
+        capacity=draw(st.sampled_from([None, CAPACITY, CAPACITY])),
         unsteady=draw(st.sampled_from([0.0, 0.0, 0.5, 1.0])),
     )

@@ -18,8 +18,11 @@ from policies.history import with_rescale
 from policies.observation import PoolLatency, ReplicaCounts
 from policies.parameters import Mode, ScalingParameters
 from policies.reasons import Reason
+from policies.recommenders.forecast import ForecastMode, ForecastParameters
 from tests.builders import NOW, a_blackout, a_history, a_policy
+from tests.forecast_builders import a_forecast
 from tests.properties.pools import (
+    CAPACITY,
     PENDING_PER_REPLICA,
     RATE_PER_REPLICA,
     WAITING_PER_REPLICA,
@@ -135,6 +138,25 @@ def test_stuck_replicas_never_order_more_than_two(pool: Pool) -> None:
     assert with_stuck.desired_replicas <= max(without.desired_replicas + 2, pool.current)
 
 
+@laws
+@given(pools(), st.floats(0.0, 60.0), st.booleans())
+def test_a_forecast_never_lowers_the_count_and_advice_never_changes_it(
+    pool: Pool, replicas: float, is_blind: bool
+) -> None:
+    plain = pool.decision_input()
+    if is_blind:
+        plain = replace(plain, metrics=a_blackout())
+    forecast = a_forecast(*[replicas * RATE_PER_REPLICA] * 4)
+
+    def with_mode(mode: ForecastMode) -> int:
+        policy = pool.policy.model_copy(update={"forecast": ForecastParameters(mode=mode)})
+        return decide(replace(plain, parameters=policy, forecast=forecast)).desired_replicas
+
+    without = decide(plain).desired_replicas
+    assert with_mode(ForecastMode.ADVISE) == without
+    assert with_mode(ForecastMode.ACTIVE) >= without
+
+
 # A held count may be the count that came, and it matters that it is held; so does that a pool sleeps or wakes.
 MAY_SPEAK_WITHOUT_A_CHANGE = {"missingData", "lastReplica", "wakeUp", "switchedOff"}
 
@@ -192,6 +214,18 @@ def test_no_vote_exceeds_the_ready_replicas_at_half_load(ready: int, share: floa
         assert vote.replicas <= ready
 
 
+@laws
+@given(st.integers(1, 25), st.floats(0.0, 0.5))
+def test_no_vote_by_what_is_learned_exceeds_the_ready_replicas_at_half_load(ready: int, share: float) -> None:
+    half = Load(kv_usage=share / 2, tokens=share, waiting=share / 2, rate=share)
+    pool = Pool(a_policy(objectives={}), (half,) * ready, 0, {}, a_history(), capacity=CAPACITY)
+    votes = decide(pool.decision_input()).recommendations
+    assert [vote.recommender for vote in votes] == ["tokensInFlight", "workRate"]
+    for vote in votes:
+        assert vote.replicas is not None
+        assert vote.replicas <= ready
+
+
 @settings(max_examples=20, deadline=None)
 @given(policies(), st.integers(1, 25), st.floats(0.0, 30.0))
 def test_constant_load_reaches_a_fixed_point_and_stays(policy: ScalingParameters, replicas: int, demand: float) -> None:
@@ -202,7 +236,8 @@ def test_constant_load_reaches_a_fixed_point_and_stays(policy: ScalingParameters
         share = demand / max(current, 1)
         load = Load(kv_usage=min(1.0, 0.5 * share), tokens=share, waiting=0.0, rate=share)
         metrics = observe((load,) * current, {"pendingRequests": 0.0, "custom/depth": demand * 2.0})
-        decision = decide(DecisionInput(now, policy, ReplicaCounts(current, current, current), metrics, history))
+        counts_now = ReplicaCounts(current, current, current)
+        decision = decide(DecisionInput(now, policy, counts_now, metrics, history, learned_capacity=CAPACITY))
         history = decision.next_history
         if decision.desired_replicas != current:
             history = with_rescale(history, policy.behavior, now, current, decision.desired_replicas)
