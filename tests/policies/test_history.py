@@ -137,6 +137,12 @@ def test_a_recommendation_is_kept_once_at_its_last_time() -> None:
     )
 
 
+def test_a_recommendation_is_forgotten_at_the_end_of_its_window() -> None:
+    """At its very end no window asks for it any more."""
+    history = with_recommendation(a_history(recommended={250: 4, 249.9: 5}), NOW, 6, kept_seconds=250)
+    assert history.recommendations == (TimedRecommendation(NOW - 249.9, 5), TimedRecommendation(NOW, 6))
+
+
 def test_what_is_remembered_does_not_grow_with_time() -> None:
     policy = a_policy(signals={"kvCache": {}})
     history = new_history(NOW, 4)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from policies.accelerator_sharing import AcceleratorAllowance
 from policies.decision import decide
 from policies.decision_input import DecisionInput
 from policies.observation import QueryUnknown, ReplicaCounts
@@ -255,6 +256,14 @@ BLIND_FOR_A_MINUTE = a_history(blind_since_seconds=NOW - 60, last_desired_replic
             "",
             id="a count that somebody wrote down has no unseen part",
         ),
+        pytest.param(
+            a_pool(0, waiting=a_signal(30.0, 30.0, 30.0, None), fresh=3),
+            "missingData",
+            12,
+            Reason.NOT_LIMITED,
+            "3 of 4 ready replicas have fresh samples",
+            id="low coverage lets a pool grow, unseen replicas like their peers",
+        ),
         # stabilization
         pytest.param(
             a_pool(2, history=a_history(recommended={100.0: 3})),
@@ -409,6 +418,34 @@ BLIND_FOR_A_MINUTE = a_history(blind_since_seconds=NOW - 60, last_desired_replic
             Reason.NOT_LIMITED,
             "",
             id="nobody says how many must work",
+        ),
+        # accelerators
+        pytest.param(
+            replace(a_pool(8), accelerator_allowance=AcceleratorAllowance(6, "the accelerator ceiling of h100")),
+            "accelerators",
+            6,
+            Reason.ACCELERATOR_CEILING,
+            "wanted 8, capped at 6 by the accelerator ceiling of h100",
+            id="more than its share of accelerators",
+        ),
+        pytest.param(
+            replace(a_pool(8), accelerator_allowance=AcceleratorAllowance(8, "the accelerator ceiling of h100")),
+            "accelerators",
+            8,
+            Reason.NOT_LIMITED,
+            "",
+            id="just its share of accelerators",
+        ),
+        pytest.param(
+            replace(
+                a_pool(8, minReplicas=4),
+                accelerator_allowance=AcceleratorAllowance(1, "the accelerator ceiling of h100"),
+            ),
+            "accelerators",
+            4,
+            Reason.ACCELERATOR_CEILING,
+            "wanted 8, capped at 4 by the accelerator ceiling of h100",
+            id="never below the minimum",
         ),
         # bounds and mode
         pytest.param(
