@@ -323,7 +323,7 @@ def _moment(option: str, given: str | None) -> float | None:
 def replay(
     policies: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="POLICY.yaml...", help="InferenceScaler, HPA or ScaledObject manifests."),
+        typer.Argument(metavar="POLICY.yaml", help="InferenceScaler, HPA or ScaledObject manifests."),
     ] = None,
     trace: Annotated[
         str | None,
