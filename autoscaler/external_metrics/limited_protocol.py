@@ -20,7 +20,8 @@ class Limits:
     """What is allowed. kube-apiserver opens a few connections a replica of its own; the rest is room for scrapes.
 
     A head (a request's line and its headers) holds the caller's groups and extras, which may be many. Nothing that is
-    served has a body. A request must have arrived so long after its connection or its first byte.
+    served has a body, so what follows a head may be little, and is not kept. A request must have arrived so long after
+    its connection or its first byte.
     """
 
     connections: int = 512
@@ -45,14 +46,18 @@ class LimitedProtocol(HttpToolsProtocol):
     _is_in_head = True
 
     def connection_made(self, transport: Any) -> None:
-        """Takes the client's certificate down; closes at once where there are too many connections."""
+        """Takes the client's certificate down; closes at once where there are too many connections.
+
+        Who has a certificate of the front proxy's authority is let in nevertheless: strangers who hold all the others
+        would else keep the API server out.
+        """
         is_too_many = len(self.connections) >= self.limits.connections
         super().connection_made(transport)
-        if is_too_many:
+        certificate = peer_certificate(transport.get_extra_info("ssl_object"))
+        if is_too_many and certificate is None:
             logger.warning("too many connections to the metrics API", extra={"maximum": self.limits.connections})
             transport.abort()
             return
-        certificate = peer_certificate(transport.get_extra_info("ssl_object"))
         self.app_state = {**self.app_state, PEER_STATE: certificate}
         self._await_arrival()
 
@@ -67,10 +72,16 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         if self._is_in_head:
             self._head_bytes += len(data)
+        else:
+            self._body_bytes += len(data)
         super().data_received(data)
-        if self._is_in_head and self._head_bytes > self.limits.head_bytes and not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self._is_in_head and self._head_bytes > self.limits.head_bytes:
             self.transport.write(_TOO_LARGE)
             self.transport.close()
+        elif not self._is_in_head and self._body_bytes > self.limits.body_bytes:
+            self.transport.abort()  # a polite end would read on for some seconds
         elif self._is_arriving():
             self._await_arrival()
 
@@ -79,22 +90,22 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_in_head, self._body_bytes = True, 0
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header. What stands behind a body is dropped: the API server passes it on unread, as its caller wrote it.
+
+        uvicorn would put it among the headers, where it could say who the caller is.
+        """
+        if self._is_in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Its head is there."""
         self._is_in_head, self._head_bytes = False, 0
         super().on_headers_complete()
 
-    def on_body(self, body: bytes) -> None:
-        """More of its body, which nobody reads."""
-        self._body_bytes += len(body)
-        if self._body_bytes > self.limits.body_bytes:
-            self.transport.close()
-            return
-        super().on_body(body)
-
     def on_message_complete(self) -> None:
         """It has arrived."""
-        self._is_in_head = True
+        self._is_in_head, self._body_bytes = True, 0
         self._cancel_arrival()
         super().on_message_complete()
 

@@ -15,7 +15,7 @@ from autoscaler.external_metrics.limited_protocol import Limits
 from autoscaler.external_metrics.serving_certificate import new_material, with_new_certificate
 from autoscaler.external_metrics.tls import BadPair, ServingPair
 from tests.fakes.client_certificates import ClientAuthority
-from tests.fakes.served_metrics_api import AS_THE_HPA, FRONT_PROXY, NAMES, ServedMetricsApi, ask
+from tests.fakes.served_metrics_api import A_METRIC, AS_THE_HPA, FRONT_PROXY, HPA_ACCOUNT, NAMES, ServedMetricsApi, ask
 from tests.servers.process import wait_until
 
 HEALTH = "/healthz"
@@ -79,6 +79,39 @@ def test_a_body_is_not_read_for_ever(api: ServedMetricsApi) -> None:
     with raw(api) as connection:
         answer_to(connection, head, *[b"a" * Limits().body_bytes] * 50)
     assert api.get(HEALTH).status == 200
+
+
+CHUNKED = b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("end_of_head", "piece"),
+    [
+        pytest.param(b"0\r\n", b"x: " + b"a" * 5000 + b"\r\n", id="headers behind the body"),
+        pytest.param(b"", b"1;" + b"a" * 5000 + b"\r\nx\r\n", id="names of chunks that are longer than the chunks"),
+    ],
+)
+def test_nothing_that_follows_a_head_is_read_for_ever(api: ServedMetricsApi, end_of_head: bytes, piece: bytes) -> None:
+    with raw(api) as connection:
+        connection.sendall(CHUNKED + end_of_head)
+        with pytest.raises((ConnectionError, ssl.SSLError)):
+            for _ in range(10_000):
+                connection.sendall(piece)
+    assert api.get(HEALTH).status == 200
+
+
+@pytest.mark.parametrize("header", [f"X-Remote-User: {HPA_ACCOUNT}", "Authorization: Bearer good"])
+def test_a_header_behind_the_body_says_nothing_of_the_caller(
+    api: ServedMetricsApi, header: str, tmp_path: Path
+) -> None:
+    """The API server passes such headers on as its own caller wrote them."""
+    api.reviews_api.tokens, api.reviews_api.readers = {"good": HPA_ACCOUNT}, {HPA_ACCOUNT}
+    connection = api.connection(api.authority.issue(FRONT_PROXY, tmp_path))
+    connection.connect()
+    head = f"GET {A_METRIC} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+    answer = answer_to(connection.sock, f"{head}0\r\n{header}\r\n\r\n".encode())
+    connection.close()
+    assert answer.startswith(b"HTTP/1.1 401")
 
 
 @pytest.mark.parametrize(
@@ -147,6 +180,15 @@ def test_there_are_only_so_many_connections(small: ServedMetricsApi) -> None:
     opened.pop().close()
     wait_until(lambda: _answers(small), "a place is free again", 10)
     for connection in opened:
+        connection.close()
+
+
+def test_strangers_cannot_keep_the_api_server_out(small: ServedMetricsApi, tmp_path: Path) -> None:
+    strangers = [small.connection() for _ in range(5)]
+    assert {ask(connection, HEALTH).status for connection in strangers} == {200}
+    front_proxy = small.authority.issue(FRONT_PROXY, tmp_path)
+    assert small.get(client=front_proxy, headers=AS_THE_HPA).status == 200
+    for connection in strangers:
         connection.close()
 
 
