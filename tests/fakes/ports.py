@@ -13,8 +13,10 @@ from autoscaler.api.status import InferenceScalerStatus
 from autoscaler.controller.events import PoolEvent
 from autoscaler.controller.pool_report import PoolReport
 from autoscaler.decision_record import DecisionRecord
+from autoscaler.foresight.foresight import SeenPool
 from autoscaler.observers.metrics import PoolKey, PoolQuery
 from autoscaler.observers.workload import ScaleTarget, Workload, WorkloadUnavailable
+from forecasting.forecast import Forecast, ForecastUnavailable
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.reasons import Reason
 
@@ -46,6 +48,22 @@ class FakeMetrics:
         if isinstance(self.observations, Exception):
             raise self.observations
         return {pool.key: self.observations[pool.key] for pool in pools if pool.key in self.observations}
+
+
+class FakeForesight:
+    """Says the same of every pool, and keeps whom it was asked for."""
+
+    def __init__(self, answer: Forecast | ForecastUnavailable | Exception) -> None:
+        self.answer = answer
+        self.asked: list[tuple[PoolKey, ...]] = []
+
+    def foresee(
+        self, pools: Sequence[SeenPool], now_seconds: float
+    ) -> Mapping[PoolKey, Forecast | ForecastUnavailable]:
+        self.asked.append(tuple(pool.key for pool in pools))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return {pool.key: self.answer for pool in pools}
 
 
 class FakeActuator:

@@ -18,8 +18,9 @@ from policies.history import ScaleEvent, ScalingHistory
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode
 from policies.reasons import Reason
-from tests.builders import NOW, a_blackout, a_history
-from tests.fakes.ports import FakeActuator, FakeMetrics, FakeReporter, FakeWorkloads
+from tests.builders import NOW, a_blackout, a_history, an_observation
+from tests.fakes.ports import FakeActuator, FakeForesight, FakeMetrics, FakeReporter, FakeWorkloads
+from tests.forecast_builders import RISING
 from tests.pool_builders import KEY, a_scaler, a_workload, an_invalid_scaler, some_waiting
 
 COMPETITOR = CompetingWriter(Reason.COMPETING_AUTOSCALER, "HorizontalPodAutoscaler inference/llama")
@@ -37,6 +38,7 @@ class Tick:
         history: ScalingHistory | None = None,
         reporters: tuple[FakeReporter, ...] = (),
         executor: ThreadPoolExecutor | None = None,
+        foresight: FakeForesight | None = None,
     ) -> None:
         self.scalers = scalers or (a_scaler(),)
         keys = [scaler.key for scaler in self.scalers]
@@ -58,6 +60,7 @@ class Tick:
             self.histories,
             (*reporters, self.reporter),
             executor,
+            foresight,
         )
 
     def run(self, now_seconds: float = NOW) -> tuple[PoolReport, ...]:
@@ -302,3 +305,37 @@ def test_the_record_holds_the_policy_and_nothing_else_of_the_spec() -> None:
     report = tick.decided()
     assert type(report.decision_input.parameters).__name__ == "ScalingParameters"
     assert report.scaler.key == KEY
+
+
+RATE = {"tokenRate": {"perReplicaPerSecond": 5000}}
+FORECAST_ACTS = {"signals": RATE, "coldStart": {"priorSeconds": 300}, "forecast": {"mode": "Active"}}
+
+
+def test_what_is_foreseen_is_decided_with() -> None:
+    foresight = FakeForesight(RISING)
+    report = Tick(a_scaler(**FORECAST_ACTS), metrics=an_observation(), foresight=foresight).decided()
+    assert report.decision.binding == "forecast"
+    assert report.decision.desired_replicas == 6
+    assert foresight.asked == [(KEY,)]
+
+
+@pytest.mark.parametrize(
+    "foresight",
+    [
+        pytest.param(FakeForesight(RuntimeError("a bug")), id="a bug in it"),
+        pytest.param(None, id="none at all"),
+    ],
+)
+def test_without_foresight_it_is_decided_by_what_is_seen(foresight: FakeForesight | None) -> None:
+    report = Tick(a_scaler(**FORECAST_ACTS), metrics=an_observation(), foresight=foresight).decided()
+    assert (report.decision.binding, report.decision.desired_replicas) == ("tokenRate", 4)
+
+
+@pytest.mark.parametrize(
+    "forecast",
+    [pytest.param(None, id="a policy that says nothing of it"), pytest.param({"mode": "Off"}, id="one that is off")],
+)
+def test_a_pool_that_wants_no_forecast_is_not_asked_for(forecast: dict[str, str] | None) -> None:
+    foresight = FakeForesight(RISING)
+    Tick(a_scaler(signals=RATE, forecast=forecast), metrics=an_observation(), foresight=foresight).run()
+    assert foresight.asked == []
