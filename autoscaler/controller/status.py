@@ -71,6 +71,9 @@ class StatusReporter:
         if written is None or written.uid != scaler.uid:
             written = self._written[scaler.key] = _Written(scaler.uid, read_status(scaler.status), now_seconds)
         before, seconds_since = written.status, now_seconds - written.at_seconds
+        if seconds_since < 0:
+            # The clock was set back: what stands there bears a time to come, and may be as old as it likes.
+            seconds_since = REFRESH_SECONDS
         if seconds_since >= REFRESH_SECONDS:
             # A write that failed for good, or somebody else's: now what the object really says is what counts.
             before = read_status(scaler.status)

@@ -44,9 +44,9 @@ class MetricValueCollector(Collector):
             "Count and signals of a pool by the names of the external metrics API; absent where not known.",
             labels=["namespace", "name", "metric"],
         )
-        oldest = self._clock.now_seconds() - MAXIMUM_AGE_SECONDS
+        now_seconds = self._clock.now_seconds()
         for report in self._decided:
-            if report.now_seconds < oldest:
+            if abs(now_seconds - report.now_seconds) > MAXIMUM_AGE_SECONDS:
                 continue
             for metric in publish(report).values:
                 milli_value = None if metric.value is None else milli_of_quantity(metric.value)

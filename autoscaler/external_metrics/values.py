@@ -33,7 +33,8 @@ __all__ = [
     "read_metric",
 ]
 
-# So long a decision holds without a newer one; after that, time has passed that nobody has looked at.
+# So long a decision holds without a newer one; after that, time has passed that nobody has looked at. A clock that is
+# further ahead than that has made it at a time that nobody knows.
 MAXIMUM_AGE_SECONDS = LONGEST_GAP_SECONDS
 
 SCALER_LABEL = "scaler"
@@ -138,6 +139,11 @@ def _value_of(pool: PoolMetrics, metric: str, now_seconds: float) -> MetricValue
         since = pool.published.decided_at
         return _unknown(
             f"nothing has been decided for {who} since {since}: `kubectl describe isc {pool.name}` says why"
+        )
+    if decided_at - now_seconds > MAXIMUM_AGE_SECONDS:
+        return _unknown(
+            f"the last decision for {who} bears a time to come, {pool.published.decided_at}: a clock was set back, or "
+            "those of two replicas differ"
         )
     published = next((each for each in pool.published.values if each.name == metric), None)
     if published is None:

@@ -168,6 +168,7 @@ def a_tick(seconds: float, waiting: float = 40.0, mode: str = "ExternalMetric") 
     [
         pytest.param([a_tick(0), a_tick(15), a_tick(30)], [1, 2, 3], id="every tick of 15 s, as time is published too"),
         pytest.param([a_tick(at) for at in range(0, 16, 1)], [1] * 14 + [2] * 2, id="no more often than every 14 s"),
+        pytest.param([a_tick(0), a_tick(-3600), a_tick(-3599)], [1, 2, 2], id="at once where the clock was set back"),
         pytest.param([a_tick(0), a_tick(1, waiting=80.0)], [1, 2], id="another count at once"),
         pytest.param([a_tick(0, mode="Scale"), a_tick(15, mode="Scale")], [1, 1], id="nothing in another mode"),
         pytest.param([a_tick(0, mode="Scale"), a_tick(1)], [1, 2], id="at once where the mode has changed"),

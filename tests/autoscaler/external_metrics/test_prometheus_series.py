@@ -81,6 +81,13 @@ def test_a_decision_that_has_aged_has_no_series() -> None:
     assert after(report, age_seconds=MAXIMUM_AGE_SECONDS + 1) == {}
 
 
+def test_a_decision_that_a_clock_set_back_leaves_in_the_future_has_no_series() -> None:
+    report = a_decision_report(scaler=FOLLOWED, waiting=85.0)
+
+    assert after(report, age_seconds=-MAXIMUM_AGE_SECONDS)
+    assert after(report, age_seconds=-(MAXIMUM_AGE_SECONDS + 1)) == {}
+
+
 def test_a_standby_has_no_series() -> None:
     collector = MetricValueCollector(ManualClock(NOW))
     collector.report([a_decision_report(scaler=FOLLOWED)])

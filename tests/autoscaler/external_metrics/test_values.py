@@ -104,6 +104,13 @@ def test_a_pool_without_the_metric_adds_nothing_to_the_others() -> None:
             "nothing has been decided for InferenceScaler inference/llama since 2030-03-17T17:44:39Z",
             id="an aged decision is an error",
         ),
+        pytest.param(
+            [a_pool(decided_seconds_ago=-(MAXIMUM_AGE_SECONDS + 1))],
+            {},
+            ProblemKind.UNAVAILABLE,
+            "the last decision for InferenceScaler inference/llama bears a time to come, 2030-03-17T17:48:41Z",
+            id="a decision that a clock ahead of ours has made would not age, and is an error",
+        ),
     ],
 )
 def test_says_why_there_is_no_value(pools, request_for, kind: ProblemKind, message: str) -> None:
@@ -111,6 +118,10 @@ def test_says_why_there_is_no_value(pools, request_for, kind: ProblemKind, messa
     assert isinstance(found, MetricUnavailable)
     assert found.kind is kind
     assert found.message.startswith(message)
+
+
+def test_a_clock_that_is_a_little_ahead_does_no_harm() -> None:
+    assert read(a_pool(decided_seconds_ago=-MAXIMUM_AGE_SECONDS))
 
 
 def test_a_decision_of_the_last_two_minutes_counts() -> None:
