@@ -54,7 +54,7 @@ class FrontProxyTrust:
             for name, value in headers:
                 if name.startswith(start):
                     key = unquote(name[len(start) :].decode("latin-1"))
-                    extra[key] = (*extra.get(key, ()), value.decode("latin-1"))
+                    extra[key] = (*extra.get(key, ()), _text(value))
         return extra
 
 
@@ -101,4 +101,9 @@ def _first(headers: Headers, names: tuple[str, ...]) -> str:
 
 def _values(headers: Headers, name: str) -> list[str]:
     wanted = name.lower().encode()
-    return [value.decode("latin-1") for header, value in headers if header == wanted]
+    return [_text(value) for header, value in headers if header == wanted]
+
+
+def _text(value: bytes) -> str:
+    # As the API server writes it: a user may have a name of any script.
+    return value.decode(errors="replace")

@@ -18,7 +18,7 @@ from autoscaler.external_metrics.app import refusal
 from autoscaler.external_metrics.caller import Caller
 from autoscaler.external_metrics.discovery import Groups
 from autoscaler.external_metrics.forwarding import MAXIMUM_AT_ONCE, Forwarder, ForwardingMetrics, NotForwarded
-from autoscaler.external_metrics.other_provider import NoAnswer, OtherProvider
+from autoscaler.external_metrics.other_provider import NoAnswer, OtherProvider, can_be_named
 from autoscaler.external_metrics.settings import ForwardSettings
 from autoscaler.external_metrics.wire import EXTERNAL_METRICS, JSON, ApiGroup, ApiResource
 
@@ -72,6 +72,8 @@ class OtherMetrics:
         """The other provider's answer as it is, or a Status that says why there is none."""
         if _DOTS & {namespace, metric}:
             return refusal(404, "NotFound", "the server could not find the requested resource")
+        if caller is not None and not can_be_named(caller):
+            return refusal(403, "Forbidden", "the caller's name holds characters that no header can hold")
         path = f"{ROOT}/namespaces/{quote(namespace, safe='')}/{quote(metric, safe='')}"
         query = urlencode({"labelSelector": selector}) if selector else ""
         answer = await self._forwarder.get(path, query, caller)
@@ -126,9 +128,10 @@ def listed_resources(body: bytes) -> tuple[ApiResource, ...] | None:
 
 
 def _resource(document: Mapping[str, Any]) -> ApiResource:
+    verbs = document.get("verbs")
     return ApiResource(
         name=str(document["name"]),
         kind=str(document.get("kind") or "ExternalMetricValueList"),
         is_namespaced=document.get("namespaced") is not False,
-        verbs=tuple(str(verb) for verb in document.get("verbs") or ()) or ("get",),
+        verbs=tuple(map(str, verbs)) if isinstance(verbs, list) and verbs else ("get",),
     )

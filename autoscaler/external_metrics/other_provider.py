@@ -8,6 +8,7 @@ credentials are never passed on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
@@ -26,6 +27,7 @@ DEADLINE_SECONDS = 4.0
 MAXIMUM_ANSWER_BYTES = 4 * 1024 * 1024
 MAXIMUM_CONNECTIONS = 16
 _PIECE_BYTES = 64 * 1024
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,8 @@ class OtherProvider:
             headers["Authorization"] = f"Bearer {self._settings.token.read_text(encoding='ascii').strip()}"
         elif caller is not None:
             for name, value in remote_headers(caller):
-                headers.add(name, value)
+                # On the wire go the bytes of UTF-8, for which http.client wants other letters.
+                headers.add(name, value.encode(errors="replace").decode("latin-1"))
         return headers
 
     def _connections(self) -> HTTPSConnectionPool:
@@ -121,6 +124,11 @@ class OtherProvider:
                 key_file=None if key is None else str(key),
             )
         return self._pool
+
+
+def can_be_named(caller: Caller) -> bool:
+    """Whether headers can say who it is: a line's end in a name would end the header, and begin another."""
+    return not any(_CONTROL.search(value) for _, value in remote_headers(caller))
 
 
 def remote_headers(caller: Caller) -> Iterable[tuple[str, str]]:

@@ -15,7 +15,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.external_metrics.breaker import FAILURES_UNTIL_OPEN
 from autoscaler.external_metrics.caller import Caller
 from autoscaler.external_metrics.forwarding import MAXIMUM_AT_ONCE, Forwarder, ForwardingMetrics, NotForwarded
-from autoscaler.external_metrics.other_provider import Answer, NoAnswer, OtherProvider
+from autoscaler.external_metrics.other_provider import Answer, NoAnswer, OtherProvider, can_be_named
 from autoscaler.external_metrics.settings import ForwardSettings
 from tests.fakes.certificates import CertificateAuthority
 from tests.servers.metrics_provider import ROOT, MetricsProvider
@@ -144,10 +144,34 @@ def test_as_a_front_proxy_we_say_who_the_caller_is_and_bring_no_token(
     assert request.peer == "front-proxy-client"
     assert request.header("X-Remote-User") == [CALLER.name]
     assert request.header("X-Remote-Uid") == ["17"]
-    groups = ", ".join(request.header("X-Remote-Group"))
-    assert groups == "system:serviceaccounts, system:authenticated"
+    assert request.header("X-Remote-Group") == ["system:serviceaccounts", "system:authenticated"]
     assert request.header("X-Remote-Extra-authentication.kubernetes.io%2Fcredential-id") == ["JTI=1"]
     assert request.header("Authorization") == []
+
+
+def test_a_caller_may_have_a_name_of_any_script(other: MetricsProvider, ask_at: MakeProvider) -> None:
+    answer = ask_at(other.url, as_front_proxy=True).read(PATH, "", Caller("Ольга", groups=("Gäste",)))
+
+    assert isinstance(answer, Answer)
+    (request,) = other.requests
+    said = [request.header("X-Remote-User"), request.header("X-Remote-Group")]
+    # The receiver of a header sees its bytes.
+    assert [[value.encode("latin-1").decode() for value in values] for values in said] == [["Ольга"], ["Gäste"]]
+
+
+@pytest.mark.parametrize(
+    ("caller", "can_be"),
+    [
+        pytest.param(CALLER, True, id="an account"),
+        pytest.param(Caller("Ольга"), True, id="any script"),
+        pytest.param(Caller("a\nX-Remote-Group: system:masters"), False, id="a name with a line's end"),
+        pytest.param(Caller("a", groups=("b\r\n c",)), False, id="a group with one"),
+        pytest.param(Caller("a", extra={"k\n": ("v",)}), True, id="a key is quoted"),
+        pytest.param(Caller("a", extra={"k": ("v\0",)}), False, id="a value with a zero"),
+    ],
+)
+def test_what_no_header_can_hold_is_known_before(caller: Caller, can_be: bool) -> None:
+    assert can_be_named(caller) is can_be
 
 
 def test_a_foreign_certificate_is_not_trusted(other: MetricsProvider, ask_at: MakeProvider, folder: Path) -> None:

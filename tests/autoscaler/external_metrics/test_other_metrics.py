@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -118,6 +119,12 @@ def test_a_path_that_climbs_is_not_passed_on(both: Both, namespace: str) -> None
     assert both.other.metric_requests() == []
 
 
+def test_who_cannot_be_named_is_not_asked_for(both: Both) -> None:
+    answer = asyncio.run(both.metrics.forward("inference", "s0-kafka", "", Caller("a\nb")))
+    assert answer.status_code == 403
+    assert both.other.requests == []
+
+
 def test_names_are_quoted_again(both: Both) -> None:
     both.other.behaviour.values[("inference", "a b?c")] = "3"
 
@@ -186,6 +193,12 @@ def test_theirs_are_followed_in_the_background(both: Both) -> None:
 )
 def test_what_is_no_list_of_resources_is_none(body: bytes) -> None:
     assert listed_resources(body) is None
+
+
+@pytest.mark.parametrize("verbs", ["5", '"get"', "null", "{}"])
+def test_verbs_that_are_no_list_are_the_usual_one(verbs: str) -> None:
+    (listed,) = listed_resources(f'{{"resources": [{{"name": "a", "verbs": {verbs}}}]}}'.encode()) or ()
+    assert listed.verbs == ("get",)
 
 
 def test_entries_without_a_name_are_passed_over() -> None:
