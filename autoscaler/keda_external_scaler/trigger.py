@@ -12,12 +12,16 @@ from autoscaler.external_metrics.values import DESIRED_REPLICAS
 _KEYS_OF_KEDA = frozenset({"scalerAddress", "enableTLS", "unsafeSsl"})
 _KEYS = frozenset({"inferenceScaler", "metric", "threshold", "activationThreshold"})
 
+# KEDA makes a quantity of it, an int64 of thousandths: a smaller share would be zero, and a larger one no number.
+SMALLEST_THRESHOLD = 0.001
+LARGEST_THRESHOLD = 1e15
+
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """A metric of one InferenceScaler.
 
-    `threshold` is how much of it one replica carries, above zero; the target runs at all while the metric is above
+    `threshold` is how much of it one replica carries, from 0.001 on; the target runs at all while the metric is above
     `activation_threshold` (strictly, as everywhere in KEDA).
     """
 
@@ -65,8 +69,8 @@ def _threshold(metric: str, text: str | None) -> float | InvalidTrigger:
     if not text:
         return InvalidTrigger(f"metadata.threshold is missing: how much of {metric} does one replica carry?")
     threshold = _number("threshold", text)
-    if isinstance(threshold, float) and threshold == 0:
-        return InvalidTrigger("metadata.threshold: 0 is not above zero")
+    if isinstance(threshold, float) and not SMALLEST_THRESHOLD <= threshold <= LARGEST_THRESHOLD:
+        return InvalidTrigger(f"metadata.threshold: {text} is not from {SMALLEST_THRESHOLD:g} to {LARGEST_THRESHOLD:g}")
     return threshold
 
 
