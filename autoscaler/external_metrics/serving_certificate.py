@@ -83,12 +83,17 @@ def with_new_certificate(material: ServingMaterial, names: Sequence[str], now_se
 
 
 def due(material: ServingMaterial, names: Sequence[str], now_seconds: float) -> Due:
-    """What of the material must be made anew: it ends soon, is for other names, or does not belong together."""
+    """What of the material must be made anew: it ends soon, is for other names, or does not belong together.
+
+    Also what is not valid yet: a clock that was ahead has made it, and nobody would accept it until then.
+    """
     now = datetime.fromtimestamp(now_seconds, UTC)
     authority = x509.load_pem_x509_certificate(material.authority_pem.encode())
     certificate = x509.load_pem_x509_certificate(material.pair.certificate_pem.encode())
-    if authority.not_valid_after_utc - now < AUTHORITY_RENEWED_BEFORE:
+    if authority.not_valid_after_utc - now < AUTHORITY_RENEWED_BEFORE or authority.not_valid_before_utc > now:
         return Due.AUTHORITY
+    if certificate.not_valid_before_utc > now:
+        return Due.CERTIFICATE
     if certificate.not_valid_after_utc - now < CERTIFICATE_RENEWED_BEFORE or certificate.issuer != authority.subject:
         return Due.CERTIFICATE
     served = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -57,12 +57,19 @@ def test_the_certificate_is_for_the_service_and_signed_by_its_authority() -> Non
         pytest.param(61, SETTINGS.names, Due.CERTIFICATE, id="with less than a month to go"),
         pytest.param(400, SETTINGS.names, Due.CERTIFICATE, id="that has ended"),
         pytest.param(3300, SETTINGS.names, Due.AUTHORITY, id="whose authority has less than a year to go"),
+        pytest.param(-1, SETTINGS.names, Due.AUTHORITY, id="made by a clock that was a day ahead"),
+        pytest.param(-1 / 48, SETTINGS.names, Due.NOTHING, id="made by a clock that was half an hour ahead"),
         pytest.param(0, ("other.ns.svc",), Due.CERTIFICATE, id="for another name"),
         pytest.param(0, SETTINGS.names[:1], Due.NOTHING, id="for more names than are needed"),
     ],
 )
 def test_when_it_is_due(days_later: float, names: tuple[str, ...], what: Due) -> None:
     assert due(new_material(SETTINGS.names, NOW), names, NOW + days_later * DAY) is what
+
+
+def test_a_certificate_that_a_clock_ahead_has_renewed_is_due_again() -> None:
+    renewed = with_new_certificate(new_material(SETTINGS.names, NOW), SETTINGS.names, NOW + DAY)
+    assert due(renewed, SETTINGS.names, NOW) is Due.CERTIFICATE
 
 
 def test_a_renewed_certificate_has_the_same_authority_and_another_key() -> None:
