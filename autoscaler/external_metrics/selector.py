@@ -15,6 +15,8 @@ _TOKEN = re.compile(r"\s*(==|!=|[=!<>,()]|[^\s=!<>,()]+)\s*")
 _WHOLE_NUMBER = re.compile(r"[-+]?[0-9]{1,18}")
 
 MAXIMUM_SELECTOR_CHARACTERS = 4096
+# An HPA sends the same short one every 15 seconds. What is longer is read again: a thousand of those would take 150 MB.
+MAXIMUM_KEPT_CHARACTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,12 @@ class BadSelector:
     problem: str
 
 
-@lru_cache(maxsize=1024)  # an HPA sends the same one every 15 seconds
 def parse_selector(text: str) -> Selector | BadSelector:
     """The selector in `labelSelector=`: "a=b,c!=d,e in (f,g),h,!i,j>5". Empty text selects everything."""
+    return _parse_once(text) if len(text) <= MAXIMUM_KEPT_CHARACTERS else _parse(text)
+
+
+def _parse(text: str) -> Selector | BadSelector:
     if len(text) > MAXIMUM_SELECTOR_CHARACTERS:
         return BadSelector(f"it is longer than {MAXIMUM_SELECTOR_CHARACTERS} characters")
     if not text.strip():
@@ -82,6 +87,9 @@ def parse_selector(text: str) -> Selector | BadSelector:
     except _SyntaxProblemError as problem:
         return BadSelector(str(problem))
     return Selector(tuple(conditions))
+
+
+_parse_once = lru_cache(maxsize=1024)(_parse)
 
 
 class _SyntaxProblemError(Exception):

@@ -75,3 +75,15 @@ def test_refuses(text: str) -> None:
     refused = parse_selector(text)
     assert isinstance(refused, BadSelector)
     assert refused.problem
+
+
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        pytest.param("scaler=llama", True, id="that of an HPA, which sends it every 15 seconds"),
+        pytest.param("scaler in (" + "a," * 500 + "a)", False, id="a long one, of which many would fill the memory"),
+    ],
+)
+def test_what_has_been_read_is_kept(text: str, is_kept: bool) -> None:
+    assert parse_selector(text) == parse_selector(text)
+    assert (parse_selector(text) is parse_selector(text)) is is_kept
