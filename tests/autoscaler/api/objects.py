@@ -92,10 +92,18 @@ ACCEPTED = [
     scaler("a schedule on the 31st of a long month among short ones", {"schedules": schedule(start="0 0 31 4,5 *")}),
     scaler("a schedule on the 30th of February or any Monday", {"schedules": schedule(start="0 0 30 2 1")}),
     scaler("a schedule in a time zone", {"schedules": schedule(timezone="America/Argentina/Buenos_Aires")}),
-    scaler("days of the calendar", {"schedules": schedule(
-        start=None, end=None, dates=["2026-12-24/2026-12-27", "2028-02-29"], minReplicas=None, maxReplicas=4)}),
-    scaler("a window that leaves days out and is not prepared for", {"schedules": schedule(
-        exceptDates=["2026-12-25"], readyBy=False)}),
+    scaler(
+        "days of the calendar",
+        {
+            "schedules": schedule(
+                start=None, end=None, dates=["2026-12-24/2026-12-27", "2028-02-29"], minReplicas=None, maxReplicas=4
+            )
+        },
+    ),
+    scaler(
+        "a window that leaves days out and is not prepared for",
+        {"schedules": schedule(exceptDates=["2026-12-25"], readyBy=False)},
+    ),
     scaler("a forecast with nothing said about it", {"forecast": {}}),
     scaler("a forecast by costs", {"forecast": {"mode": "Active", "missIdleCostRatio": 9, "historyDays": 21}}),
     scaler("a schedule that only lowers the maximum", {"schedules": schedule(minReplicas=None, maxReplicas=8)}),

@@ -25,9 +25,8 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/")
 
 
 @contextmanager
-def a_running_demo(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, float]]:
-    """The process, the address that it printed, and the seconds until it did."""
-    started = time.monotonic()
+def a_running_demo(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process and the address that it printed."""
     command = [sys.executable, "-m", "autoscaler", "demo", "--port", "0", *arguments]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TERM": "dumb"}
@@ -37,7 +36,7 @@ def a_running_demo(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str
         first_line = process.stdout.readline()
         found = ADDRESS.search(first_line)
         assert found, first_line + (process.stderr.read() if process.stderr else "")
-        yield process, found[0], time.monotonic() - started
+        yield process, found[0]
     finally:
         process.kill()
         process.communicate()
@@ -85,9 +84,8 @@ def test_a_port_that_is_taken_is_replaced_by_a_free_one() -> None:
     assert f":{port}/" not in found[0]
 
 
-def test_it_starts_within_five_seconds_serves_page_and_metrics_and_ends_cleanly_on_ctrl_c() -> None:
-    with a_running_demo() as (process, address, seconds):
-        assert seconds < 5.0
+def test_it_serves_page_and_metrics_and_ends_cleanly_on_ctrl_c() -> None:
+    with a_running_demo() as (process, address):
         assert "<title>Tokenscaler</title>" in fetch(address)
         deadline = time.monotonic() + 20
         while not json.loads(fetch(f"{address}api/fleet"))["pools"]:
@@ -101,14 +99,14 @@ def test_it_starts_within_five_seconds_serves_page_and_metrics_and_ends_cleanly_
 
 
 def test_it_ends_by_itself_after_its_duration() -> None:
-    with a_running_demo("--duration", "1") as (process, _, _):
+    with a_running_demo("--duration", "1") as (process, _):
         output, errors = process.communicate(timeout=20)
         assert process.returncode == 0, errors
         assert "accelerator-hours" in output
 
 
 def test_the_page_is_to_be_reached_from_this_machine_only() -> None:
-    with a_running_demo() as (_, address, _):
+    with a_running_demo() as (_, address):
         port = int(address.rsplit(":", 1)[1].strip("/"))
         with pytest.raises(OSError, match=r"."), socket.create_connection(("127.0.0.2", port), timeout=2):
             pass
