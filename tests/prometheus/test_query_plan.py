@@ -442,7 +442,7 @@ def test_a_prometheus_that_hangs_or_dies_is_unavailable_in_bounded_time_and_come
         started = time.monotonic()
         found = site.observer.observe_metrics([pool], time.time())[pool.key]
         # A round of 5 s; the rest is for a machine that is busy.
-        assert time.monotonic() - started < 9
+        assert time.monotonic() - started < 30
         assert isinstance(found, ObservationUnavailable), found
         return found
 
