@@ -74,7 +74,7 @@ def counts(prefill_factor: float, decode_factor: float) -> dict[tuple[str, str],
     ("prefill_factor", "decode_factor", "grows"),
     [
         pytest.param(5.0, 1.0, PREFILL, id="longer prompts are the first pool's business"),
-        pytest.param(1.0, 8.0, DECODE, id="more answers under way are the second one's"),
+        pytest.param(1.0, 20.0, DECODE, id="more answers under way are the second one's"),
     ],
 )
 def test_only_the_pool_whose_load_has_grown_grows(
