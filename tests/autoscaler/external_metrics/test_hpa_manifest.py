@@ -8,6 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from autoscaler.api.quantity import milli_of, milli_of_quantity, quantity
 from autoscaler.cli import app
 from autoscaler.external_metrics.hpa_manifest import MetricSourceType, hpa_document, hpa_manifest
 from policies.hpa.metric_proposal import Tolerance, propose_average_value
@@ -90,6 +91,14 @@ def test_its_arithmetic_gives_exactly_our_count(present: int, decided: int) -> N
     behavior = document["spec"]["behavior"]  # type: ignore[index]
     tolerance = Tolerance(float(behavior["scaleUp"]["tolerance"]), float(behavior["scaleDown"]["tolerance"]))
     assert propose_average_value(decided * 1000, 1000, present, tolerance) == decided
+
+
+def test_every_count_survives_the_wire_and_the_arithmetic() -> None:
+    for decided in range(1, 1001):
+        served = milli_of_quantity(quantity(milli_of(float(decided))))
+        for present in (1, decided - 1, decided, decided + 1):
+            assert served is not None
+            assert propose_average_value(served, 1000, present, Tolerance(0.0, 0.0)) == decided
 
 
 def test_it_is_printed_for_a_policy_in_a_file(tmp_path: Path) -> None:
