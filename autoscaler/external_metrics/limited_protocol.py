@@ -91,7 +91,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header. What stands behind a body is dropped: the API server passes it on unread, as its caller wrote it.
+        """One header. What stands behind a body is dropped: who passes a request on may not have read so far.
 
         uvicorn would put it among the headers, where it could say who the caller is.
         """

@@ -103,7 +103,7 @@ def test_nothing_that_follows_a_head_is_read_for_ever(api: ServedMetricsApi, end
 def test_a_header_behind_the_body_says_nothing_of_the_caller(
     api: ServedMetricsApi, header: str, tmp_path: Path
 ) -> None:
-    """The API server passes such headers on as its own caller wrote them."""
+    """A front proxy that takes them for a part of the body passes them on as its own caller wrote them."""
     api.reviews_api.tokens, api.reviews_api.readers = {"good": HPA_ACCOUNT}, {HPA_ACCOUNT}
     connection = api.connection(api.authority.issue(FRONT_PROXY, tmp_path))
     connection.connect()
