@@ -99,6 +99,8 @@ class AnswerTables:
 
     def expire(self, now_seconds: float) -> frozenset[Purpose]:
         """Empties the tables of slow queries that have gone unanswered for too long; returns which were emptied."""
+        # What was answered in the future, by a clock that was set back since, was answered just now at the latest.
+        self._answered_at_seconds = {each: min(at, now_seconds) for each, at in self._answered_at_seconds.items()}
         kept_seconds = _SLOW_ANSWERS_KEPT * self.settings.slow_interval_seconds
         expired = frozenset(
             purpose

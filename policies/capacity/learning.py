@@ -59,14 +59,17 @@ def learn_capacity(memory: CapacityMemory | None, evidence: CapacityEvidence) ->
 
     Where the template of the replicas changes, everything begins anew: what an older image could do says nothing.
     """
-    memory = _of_this_template(memory, evidence)
+    memory = _not_after(_of_this_template(memory, evidence), evidence.now_seconds)
     metrics = evidence.metrics
     if isinstance(metrics, ObservationUnavailable):
         return memory
     memory = _with_ready(memory, evidence)
     memory = replace(memory, rates=_smoothed(memory.rates, metrics, evidence.now_seconds))
     measured_at = metrics.latency.measured_at_seconds
-    if measured_at is None or measured_at - memory.measured_at_seconds < LEAST_SECONDS_BETWEEN:
+    if measured_at is None:
+        return memory
+    measured_at = min(measured_at, evidence.now_seconds)
+    if measured_at - memory.measured_at_seconds < LEAST_SECONDS_BETWEEN:
         return memory
     memory = replace(memory, measured_at_seconds=measured_at)
     sample = _sample(memory, metrics, evidence)
@@ -85,6 +88,17 @@ def _of_this_template(memory: CapacityMemory | None, evidence: CapacityEvidence)
         return replace(memory, template=evidence.template)
     because = "what its pods are made of has changed"
     return CapacityMemory(evidence.now_seconds, because, evidence.template)
+
+
+def _not_after(memory: CapacityMemory, now_seconds: float) -> CapacityMemory:
+    """The memory with what it calls the future as of now: a clock was set back, and must not stop the learning."""
+    rates, since = memory.rates, memory.steady_since_seconds
+    return replace(
+        memory,
+        measured_at_seconds=min(memory.measured_at_seconds, now_seconds),
+        steady_since_seconds=None if since is None else min(since, now_seconds),
+        rates=None if rates is None else replace(rates, at_seconds=min(rates.at_seconds, now_seconds)),
+    )
 
 
 def _with_ready(memory: CapacityMemory, evidence: CapacityEvidence) -> CapacityMemory:
@@ -137,11 +151,13 @@ def _typical_request(rates: SmoothedRates, metrics: MetricsObservation) -> Typic
         prompt, generated = rates.prompt_tokens / rates.requests, rates.generated_tokens / rates.requests
     else:
         return None
-    if generated < 1 or prompt <= 0:
+    if generated < 1 or prompt < 1:
         return None
     # Without KV geometry: sequences that run are the longer ones, which makes up for their answers being half done.
     context = rates.context_tokens or prompt + generated
-    return TypicalRequest(prompt * (1.0 - hits), prompt * hits, generated, context)
+    # At least a prompt's last token is computed anew, whatever the counters' shares come to.
+    computed = max(1.0, prompt * (1.0 - hits))
+    return TypicalRequest(computed, prompt - computed, generated, context)
 
 
 def _sample(memory: CapacityMemory, metrics: MetricsObservation, evidence: CapacityEvidence) -> LoadSample | None:

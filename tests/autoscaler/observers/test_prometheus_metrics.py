@@ -767,6 +767,16 @@ def test_slow_answers_outlive_a_failure_but_not_two_and_a_half_minutes() -> None
         assert found.signals[Signal.RUNNING_REQUESTS].known_replicas == 2
 
 
+def test_a_clock_that_is_set_back_keeps_no_slow_answer_alive() -> None:
+    scene, pool = two_replicas()
+    scene.extra_rows["interTokenLatencySeconds"] = workload_rows("le", {"0.01": 10.0, "0.025": 10.0, "+Inf": 10.0})
+    minutes(scene, pool, 1)
+    scene.source.failures = {"interTokenLatencySeconds": REFUSED}
+    scene.now -= 3600.0
+    assert minutes(scene, pool, 2).latency.inter_token_latency_p50_seconds is not None
+    assert minutes(scene, pool, 1).latency.inter_token_latency_p50_seconds is None
+
+
 def test_two_pools_that_cannot_be_told_apart_by_name_get_no_latency() -> None:
     scene, pool = two_replicas()
     scene.extra_rows["timeToFirstTokenSeconds"] = workload_rows("le", {"10.0": 5.0, "+Inf": 5.0})

@@ -178,3 +178,19 @@ def test_a_night_does_not_forget_the_day(decoding: float) -> None:
     after = watched(300.0, learned, start=NOW + 3600.0, decoding=decoding)
     assert after.samples[-1].weight > 0.6 * learned.samples[-1].weight
     assert after.capacity is not None
+
+
+@pytest.mark.parametrize("back_seconds", [pytest.param(3600.0, id="an hour"), pytest.param(90.0, id="a tick or two")])
+def test_a_clock_that_was_set_back_does_not_stop_the_learning(back_seconds: float) -> None:
+    learned = watched(20.0)
+    after = watched(20.0, learned, start=NOW + 1200.0 - back_seconds)
+    assert total_weight(after.samples) > total_weight(learned.samples) + 2.0
+    assert after.rates is not None
+    assert after.rates.at_seconds < NOW + 2400.0 - back_seconds
+
+
+@pytest.mark.parametrize("hits", [pytest.param(1.0, id="all"), pytest.param(1.0 - 1e-16, id="all but a rounding")])
+def test_prompts_that_are_found_in_the_prefix_cache_can_be_learned_from(hits: float) -> None:
+    memory = watched(20.0, metrics=lambda seen: replace(seen, prefix_cache_hit_share=hits))
+    assert memory.capacity is not None
+    assert memory.capacity.prefill_tokens_per_second > 0
