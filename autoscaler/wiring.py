@@ -257,7 +257,6 @@ def _assemble(
     loop = ControlLoop(
         reconciler,
         source,
-        histories,
         telemetry,
         parts.clock,
         parts.elector.tenure if parts.elector else lambda: 0,

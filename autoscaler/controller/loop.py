@@ -12,7 +12,6 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from autoscaler.clock import Clock
-from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.pool_report import says_something
 from autoscaler.controller.reconcile import Reconciler
 from autoscaler.controller.scaler_source import ScalerSource
@@ -40,7 +39,6 @@ class ControlLoop:
         self,
         reconciler: Reconciler,
         source: ScalerSource,
-        histories: HistoryStore,
         telemetry: Telemetry,
         clock: Clock,
         tenure: Callable[[], int | None],
@@ -49,7 +47,6 @@ class ControlLoop:
     ) -> None:
         self._reconciler = reconciler
         self._source = source
-        self._histories = histories
         self._telemetry = telemetry
         self._clock = clock
         self._tenure = tenure
@@ -104,7 +101,7 @@ class ControlLoop:
             return False
         if tenure != self._last_tenure:
             # Somebody else may have decided meanwhile: what counts is what was saved, not what this process remembers.
-            self._histories.forget_all()
+            self._reconciler.forget_all()
         self._last_tenure, self._was_leading = tenure, True
         # Milliseconds are finer than any sample, and the record is read by people.
         reports = self._reconciler.reconcile_all(self._source.scalers(), round(self._clock.now_seconds(), 3))

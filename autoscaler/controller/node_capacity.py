@@ -112,6 +112,10 @@ class NodeCapacity(Protocol):
         """
         ...
 
+    def forget_all(self) -> None:
+        """Drops wishes and allowances: somebody else has decided since."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class _LimitsHistory:
@@ -170,6 +174,10 @@ class NodeCapacityKeeper:
             allowances |= _allowances(pool, mine)
             outcomes[pool.name] = self._bring_in_step(pool, mine, node_pools, now_seconds)
         self._allowances, self._outcomes = allowances, outcomes
+
+    def forget_all(self) -> None:
+        """Drops wishes and allowances, so that a process that becomes leader again cuts no count by old shares."""
+        self._wishes, self._allowances, self._outcomes = {}, {}, {}
 
     def _is_counted(self, key: PoolKey) -> bool:
         wish = self._wishes.get(key)

@@ -87,6 +87,12 @@ class Reconciler:
         self._histories.retain(frozenset(scaler.key for scaler in scalers))
         return reports
 
+    def forget_all(self) -> None:
+        """Drops what is remembered of pools, and what other pools left them of accelerators; `.status` counts then."""
+        self._histories.forget_all()
+        if self._node_capacity is not None:
+            self._node_capacity.forget_all()
+
     def stand_down(self) -> None:
         """Tells the reporters that no pool is looked after here, so that nothing stale is shown or compared with."""
         self._report(())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -12,10 +12,13 @@ from autoscaler.api.status import save_history
 from autoscaler.clock import Clock, ManualClock, SystemClock
 from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.loop import DEAD_AFTER_INTERVALS, DEAD_AFTER_SECONDS, ControlLoop
+from autoscaler.controller.node_capacity import ReplicaWish
 from autoscaler.controller.pool_report import Decided
 from autoscaler.controller.reconcile import Reconciler
+from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.workload import WorkloadUnavailable
 from autoscaler.telemetry import Telemetry
+from policies.accelerator_sharing import AcceleratorAllowance
 from policies.history import ScalingHistory
 from policies.parameters import Mode
 from policies.reasons import Reason
@@ -24,6 +27,24 @@ from tests.fakes.ports import FakeActuator, FakeMetrics, FakeReporter, FakeSourc
 from tests.pool_builders import KEY, a_scaler, a_workload, some_waiting
 
 PATIENCE_SECONDS = 20.0
+
+
+class OldShares:
+    """A NodeCapacity that leaves every pool what is `left`, until it is told to forget that."""
+
+    def __init__(self) -> None:
+        self.left: AcceleratorAllowance | None = None
+
+    def allowance(self, key: PoolKey) -> AcceleratorAllowance | None:
+        return self.left
+
+    def provide(
+        self, wishes: Sequence[ReplicaWish], referring: Mapping[PoolKey, str | None], now_seconds: float
+    ) -> None:
+        pass
+
+    def forget_all(self) -> None:
+        self.left = None
 
 
 class Fleet:
@@ -40,6 +61,7 @@ class Fleet:
         self.histories = HistoryStore()
         self.metrics = FakeMetrics({KEY: some_waiting(40.0)})
         self.workloads = FakeWorkloads({KEY: a_workload()})
+        self.shares = OldShares()
         actuator = FakeActuator()
         reconciler = Reconciler(
             self.workloads,
@@ -47,11 +69,11 @@ class Fleet:
             dict.fromkeys(Mode, actuator),
             self.histories,
             (self.telemetry, self.reporter),
+            node_capacity=self.shares,
         )
         self.loop = ControlLoop(
             reconciler,
             self.source,
-            self.histories,
             self.telemetry,
             self.clock,
             lambda: self.tenure,
@@ -155,6 +177,25 @@ def test_another_leader_between_two_ticks_is_not_overlooked() -> None:
     fleet.tenure = 2
     fleet.loop.tick()
     assert fleet.decided_from() == SAVED
+
+
+@pytest.mark.parametrize(
+    ("tenure", "desired"),
+    [
+        pytest.param(1, 2, id="shares of our own last tick hold"),
+        pytest.param(2, 4, id="another has led since: its shares are not known"),
+    ],
+)
+def test_no_count_is_cut_by_shares_of_long_ago(tenure: int, desired: int) -> None:
+    fleet = Fleet()
+    fleet.loop.tick()
+    fleet.shares.left = AcceleratorAllowance(2, "what was left then")
+    fleet.tenure = tenure
+    fleet.advance(15.0)
+    fleet.loop.tick()
+    report = fleet.reporter.ticks[-1][0]
+    assert isinstance(report, Decided)
+    assert report.decision.desired_replicas == desired
 
 
 def test_who_could_not_prove_its_lease_for_a_while_forgets_nothing() -> None:

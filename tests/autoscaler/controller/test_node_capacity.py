@@ -226,6 +226,19 @@ def test_a_pool_that_writes_nothing_has_place_for_what_stands() -> None:
     assert cluster.written == [("od", {"nvidia.com/gpu": "24", "cpu": "576"})]
 
 
+def test_what_is_forgotten_limits_nobody_until_all_are_known_again() -> None:
+    keeper = keeper_of(FakeCluster(spec=MANAGED | {"ceilings": {"accelerators": 64}}))
+    provide(keeper, wish(6, wanted=6), wish(6, name="batch", wanted=6))
+    assert keeper.allowance(("inference", "batch")) is not None
+    keeper.forget_all()
+    assert keeper.allowance(("inference", "batch")) is None
+    provide(keeper, wish(6, wanted=6), also=("batch",))
+    assert keeper.allowance(("inference", "chat")) is None
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.ACCELERATORS_UNKNOWN
+
+
 def test_a_ceiling_comes_back_as_an_allowance_by_priority() -> None:
     cluster = FakeCluster(spec=MANAGED | {"ceilings": {"accelerators": 68}})
     keeper = keeper_of(cluster)
