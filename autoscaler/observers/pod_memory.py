@@ -66,11 +66,19 @@ class PodMemory:
         first_at, first = min(self.in_flight[:-1], key=lambda each: abs(last_at - each[0] - window_seconds))
         return (last - first) / (last_at - first_at)
 
+    @property
+    def was_watched(self) -> bool:
+        """Whether most of the last minute was seen."""
+        return bool(self.in_flight) and self.in_flight[-1][0] - self.in_flight[0][0] >= LEAST_HELD_SECONDS
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether any ran or waited at the newest sample."""
+        return bool(self.in_flight) and self.in_flight[-1][1] > 0
+
     def held_throughout(self) -> float:
         """The fewest requests that it had at any sample of the last minute; 0.0 where most of it was not seen."""
-        if not self.in_flight or self.in_flight[-1][0] - self.in_flight[0][0] < LEAST_HELD_SECONDS:
-            return 0.0
-        return min(requests for _, requests in self.in_flight)
+        return min(requests for _, requests in self.in_flight) if self.was_watched else 0.0
 
 
 @dataclass(slots=True)

@@ -9,7 +9,14 @@ from typing import TypeAlias
 
 from autoscaler.engines import ENGINES
 from autoscaler.engines.engine_metrics import EngineMetrics, MetricKind, SignalSource
-from autoscaler.observers.pod_memory import MISSED_INTERVALS, Good, PodMemory, ScrapeInterval, judge
+from autoscaler.observers.pod_memory import (
+    IN_FLIGHT_KEPT_SECONDS,
+    MISSED_INTERVALS,
+    Good,
+    PodMemory,
+    ScrapeInterval,
+    judge,
+)
 from autoscaler.observers.standstills import TOKENS_BY_REQUEST, TOKENS_BY_STEP, Progress, Standstills
 from autoscaler.observers.workload import LivePod
 from policies.signals import PoolSignal, Sample, Signal, Unknown, over_replicas
@@ -161,6 +168,7 @@ class _Replica:
     is_ready: bool
     pods: tuple[PodMemory, ...]
     state: Good | Unknown
+    ready_since_seconds: float
 
     @property
     def is_fresh(self) -> bool:
@@ -187,7 +195,7 @@ def read_pool(
     if not rules:
         # Nothing is to be read of a replica, so nothing is missing.
         return PoolReading({}, len(ready), len(ready), ())
-    standing = memory.standstills.look(_progress(memory.engine, ready), now_seconds)
+    standing = memory.standstills.look(_progress(memory.engine, ready, now_seconds), now_seconds)
     replicas = [each for each in ready if each.name not in standing.still | standing.wedged]
     unsteady = [each for each in seen if each.is_fresh and (not each.is_ready or each.name in standing.still)]
     signals: dict[Signal, PoolSignal] = {}
@@ -206,7 +214,7 @@ def read_pool(
     )
 
 
-def _progress(engine: str, replicas: Sequence[_Replica]) -> list[Progress]:
+def _progress(engine: str, replicas: Sequence[_Replica], now_seconds: float) -> list[Progress]:
     """What each replica does and, of one that does nothing, holds; where samples are not fresh, nothing is known."""
     rules = _RULES_BY_SIGNAL[engine]
     done = [rules[signal] for signal in (Signal.GENERATION_TOKENS, Signal.REQUESTS_FINISHED) if signal in rules]
@@ -214,7 +222,12 @@ def _progress(engine: str, replicas: Sequence[_Replica]) -> list[Progress]:
     for replica in replicas:
         done_per_second = _sum(engine, done, replica) if replica.is_fresh else None
         held = sum(pod.held_throughout() for pod in replica.pods) if done_per_second == 0 else 0.0
-        found.append(Progress(replica.name, held, done_per_second))
+        is_presumed = (
+            done_per_second == 0
+            and now_seconds - replica.ready_since_seconds > IN_FLIGHT_KEPT_SECONDS
+            and any(pod.has_requests and not pod.was_watched for pod in replica.pods)
+        )
+        found.append(Progress(replica.name, held, done_per_second, is_presumed))
     return found
 
 
@@ -252,7 +265,7 @@ def _seen_replicas(
             pages.setdefault(name, []).append(page)
     oldest_new = now_seconds - max(LEAST_DISCOVERY_SECONDS, MISSED_INTERVALS * interval.seconds + 10.0)
     return [
-        _replica(name, is_ready, pages.get(name, ()), interval, now_seconds)
+        _replica(name, is_ready, pages.get(name, ()), interval, ready_since_seconds[name], now_seconds)
         for name, is_ready in ready.items()
         if name in pages or (is_ready and (trouble.pages_are_unknown or ready_since_seconds[name] <= oldest_new))
     ]
@@ -262,9 +275,14 @@ _NEVER_SEEN = Unknown("no sample of it has been seen")
 
 
 def _replica(
-    name: str, is_ready: bool, pages: Sequence[PodMemory], interval: ScrapeInterval, now_seconds: float
+    name: str,
+    is_ready: bool,
+    pages: Sequence[PodMemory],
+    interval: ScrapeInterval,
+    ready_since_seconds: float,
+    now_seconds: float,
 ) -> _Replica:
-    return _Replica(name, is_ready, tuple(pages), _state(pages, interval, now_seconds))
+    return _Replica(name, is_ready, tuple(pages), _state(pages, interval, now_seconds), ready_since_seconds)
 
 
 def _state(pages: Sequence[PodMemory], interval: ScrapeInterval, now_seconds: float) -> Good | Unknown:

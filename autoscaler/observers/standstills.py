@@ -26,11 +26,15 @@ TOKENS_BY_REQUEST = Patience(300.0, 600.0)
 class Progress:
     """One ready replica at one look, over the last minute: the fewest requests that ran or waited on it, and the tokens
     and requests that it finished per second (None: not known).
+
+    `is_presumed` where it has requests and did nothing, and nobody looked for most of the minute: it may have stood
+    still for hours before this process began.
     """
 
     name: str
     held_requests: float
     done_per_second: float | None
+    is_presumed: bool = False
 
     @property
     def stands_still(self) -> bool:
@@ -66,15 +70,19 @@ class Standstills:
         """Who stands still now. Where nobody goes on it is not the replica.
 
         One that is taken for wedged stays so until it is seen to go on, to have nothing to do, or not to be ready.
+        One that is presumed to stand still is no reason to grow, but wedged only after having been watched.
         """
         before = self._since_seconds
-        if not before and not self._wedged and not any(replica.stands_still for replica in replicas):
+        if not before and not self._wedged and not any(each.stands_still or each.is_presumed for each in replicas):
             return _ALL_GO_ON
         since = {each.name: before.get(each.name, now_seconds) for each in replicas if each.stands_still}
         others_go_on = any(replica.done_per_second for replica in replicas)
         still = {name for name, at in since.items() if now_seconds - at >= self._patience.still_seconds}
         wedged = {name for name in still if now_seconds - since[name] >= self._patience.wedged_seconds}
-        kept = {each.name for each in replicas if each.stands_still or each.done_per_second is None} & self._wedged
+        if self._patience.still_seconds == 0:
+            still |= {each.name for each in replicas if each.is_presumed}
+        doubtful = {each.name for each in replicas if each.is_presumed or each.done_per_second is None}
+        kept = (doubtful | since.keys()) & self._wedged
         self._since_seconds = since
         self._wedged = frozenset(kept | (wedged if others_go_on else set()))
         return Standing(frozenset(still) - self._wedged if others_go_on else frozenset(), self._wedged)
