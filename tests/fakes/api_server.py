@@ -449,6 +449,7 @@ def _failure(code: int, reason: str, message: str) -> tuple[int, Document]:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 128  # more callers at once than 5 must not have to try again after 1 s
 
     def __init__(self, address: tuple[str, int], fake: FakeApiServer) -> None:
         super().__init__(address, _Handler)

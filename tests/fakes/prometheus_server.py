@@ -80,6 +80,8 @@ class FakePrometheus:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._server.block_on_close = False
+        # More callers at once than the 5 that the standard library lets wait: who is left out tries again after 1 s.
+        self._server.socket.listen(128)
         if tls is not None:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         scheme = "https" if tls is not None else "http"

@@ -112,6 +112,8 @@ class VllmExporters:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self._server.block_on_close = False
+        # More callers at once than the 5 that the standard library lets wait: who is left out tries again after 1 s.
+        self._server.socket.listen(128)
         self.address = f"127.0.0.1:{self._server.server_port}"
         self.url = f"http://{self.address}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
