@@ -95,7 +95,12 @@ def _from_file(request: SeriesRequest) -> TimeSeries | SeriesUnreadable:
         seconds = int(parsed[1]) * UNIT_SECONDS[parsed[2]]
     try:
         text = request.path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        return SeriesUnreadable(f"cannot read {request.path}: {error}")
+    except FileNotFoundError as error:
+        hint = "; for the load of a pool give --prometheus-url" if len(request.path.parts) == 2 else ""
+        return SeriesUnreadable(f"cannot read {request.path}: {error.strerror}{hint}")
+    except OSError as error:
+        return SeriesUnreadable(f"cannot read {request.path}: {error.strerror}")
+    except UnicodeDecodeError:
+        return SeriesUnreadable(f"cannot read {request.path}: not UTF-8 text")
     series = read_series(text, request.column, seconds)
     return SeriesUnreadable(f"{request.path}: {series.message}") if isinstance(series, SeriesUnreadable) else series

@@ -142,6 +142,7 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     for name in request.baselines:
         if name not in BASELINES:
             problems.append(f"--baseline {name}: no baseline is called so; there are: {', '.join(BASELINES)}")
+    problems += _unwritable(request)
     if isinstance(policies, PoliciesRefused):
         # Whose load is to be read from Prometheus is not known; what is wrong with a file can be said all the same.
         load = _load(request, FleetDescription(), None) if request.trace is not None else None
@@ -160,6 +161,12 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
         return _Refused((f"{request.trace_name}: no request arrives {where}; choose another --start, --end or scale",))
     assumptions = (*_of_the_load(load), *whose, *fleet.assumptions, *(a for each in policies for a in each.assumptions))
     return _Prepared(policies, fleet, load, drawn, (*assumptions, *_too_small(policies, fleet, load, drawn)))
+
+
+def _unwritable(request: ReplayRequest) -> list[str]:
+    # A run may take minutes: a folder that is not there is said before it, not after.
+    paths = (request.json_path, request.html_path, request.decisions_path)
+    return [f"cannot write {path}: its folder does not exist" for path in paths if path and not path.parent.is_dir()]
 
 
 def _load(request: ReplayRequest, fleet: FleetDescription, pool: PoolIdentity | None) -> TraceLoad | str:

@@ -167,7 +167,8 @@ def _parse(lines: Iterator[str] | Sequence[str], where: str) -> RequestTrace | B
     reader = csv.reader(lines)
     header = next(reader, None)
     if header is None or tuple(name.strip() for name in header) != COLUMNS:
-        raise TraceError(f"{where}, line 1: the header is {header}; it must be {','.join(COLUMNS)}")
+        found = ",".join(header) if header else "missing"
+        raise TraceError(f"{where}, line 1: the header is {found}; it must be {','.join(COLUMNS)}")
     rows = [_parse_row(fields, line, where) for line, fields in enumerate(reader, start=2) if fields]
     if not rows:
         raise TraceError(f"{where}: no rows; a trace needs at least one request or bin")

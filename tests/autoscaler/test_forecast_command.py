@@ -82,6 +82,12 @@ def test_the_json_of_a_forecast(series: Path, capsys: pytest.CaptureFixture[str]
     assert [step["step"] for step in document["steps"]] == [1, 2, 3, 4]
 
 
+def test_a_pool_without_a_prometheus_is_told_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert forecast_series(SeriesRequest(Path("inference/llama-8b")), True, CONSOLE) == WRONG_USAGE
+    said = "cannot read inference/llama-8b: No such file or directory; for the load of a pool give --prometheus-url"
+    assert capsys.readouterr().err == f"tokenscaler: {said}\n"
+
+
 def test_requests_are_binned(capsys: pytest.CaptureFixture[str]) -> None:
     request = SeriesRequest(TRACES / "llm_azure2023_conv_requests.csv", "input_tokens+output_tokens", "60s")
     assert backtest_series(request, BacktestRequest(0.01), True, CONSOLE) == FINE

@@ -203,6 +203,31 @@ def test_everything_that_is_wrong_is_said_at_once(written: Written, capsys: pyte
     assert "--baseline none: no baseline is called so; there are: keda-hpa" in said[-2]
 
 
+@pytest.mark.parametrize("asked", ["json_path", "html_path", "decisions_path"])
+def test_a_folder_that_is_missing_is_said_before_the_run(
+    written: Written, capsys: pytest.CaptureFixture[str], asked: str
+) -> None:
+    path = written.directory / "none" / "out"
+    code, screen = ran(written.request(**{asked: path}))
+    assert code == 2
+    assert capsys.readouterr().err == f"tokenscaler: cannot write {path}: its folder does not exist\n"
+    assert "clairvoyant" not in screen
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param("", "missing", id="an empty file"),
+        pytest.param("timestamp_s,value\n", "timestamp_s,value", id="other"),
+    ],
+)
+def test_another_header_is_refused(written: Written, capsys: pytest.CaptureFixture[str], text: str, found: str) -> None:
+    written.trace.write_text(text)
+    assert ran(written.request())[0] == 2
+    wanted = f"tokenscaler: {written.trace}, line 1: the header is {found}; it must be {HEADER}\n"
+    assert capsys.readouterr().err == wanted
+
+
 def test_a_part_without_requests_is_refused(written: Written, capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(written.request(start_seconds=900.0, end_seconds=950.0))[0] == 2
     assert "the trace lasts from 0 to 399.001 s; nothing of it lies from 900 to 950" in capsys.readouterr().err
