@@ -36,6 +36,9 @@ from autoscaler.replay.shadow import shadows
 from autoscaler.replay.trace import BinnedTrace, RequestTrace, TraceError, read_trace
 from autoscaler.replay.trace_load import Trace, TraceLoad, trace_load
 
+# Below so many simulated replicas a step of a sampled fleet is too large a part of it to tell policies apart.
+FEWEST_SAMPLED_REPLICAS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
@@ -160,7 +163,7 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
         where = f"from {load.start_seconds:g} to {load.end_seconds:g} s"
         return _Refused((f"{request.trace_name}: no request arrives {where}; choose another --start, --end or scale",))
     assumptions = (*_of_the_load(load), *whose, *fleet.assumptions, *(a for each in policies for a in each.assumptions))
-    return _Prepared(policies, fleet, load, drawn, (*assumptions, *_too_small(policies, fleet, load, drawn)))
+    return _Prepared(policies, fleet, load, drawn, (*assumptions, *_before_the_run(policies, fleet, load, drawn)))
 
 
 def _unwritable(request: ReplayRequest) -> list[str]:
@@ -231,9 +234,16 @@ def _of_the_load(load: TraceLoad) -> Iterator[str]:
         )
 
 
-def _too_small(policies: Sequence[ReplayedPolicy], fleet: Fleet, load: TraceLoad, drawn: RequestTrace) -> Iterator[str]:
-    """What a user should know before the run: a maximum that the load goes beyond for five minutes and more."""
+def _before_the_run(
+    policies: Sequence[ReplayedPolicy], fleet: Fleet, load: TraceLoad, drawn: RequestTrace
+) -> Iterator[str]:
+    """What a user should know first: too few replicas to be sampled, a maximum that the load goes beyond for long."""
     busiest = float(work(fleet.profile, load.bins(drawn, 300.0), fleet.objectives).max())
+    if load.sampled_one_in > 1 and busiest < FEWEST_SAMPLED_REPLICAS * load.sampled_one_in:
+        yield (
+            f"the busiest five minutes fill {busiest:.1f} replicas, which is too few for one of {load.sampled_one_in}: "
+            "hours and misses are coarse; replay a part of the trace (--start, --end)"
+        )
     for policy in policies:
         if policy.maximum < busiest:
             yield (

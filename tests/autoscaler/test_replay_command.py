@@ -99,6 +99,15 @@ def test_every_decision_can_be_explained_afterwards(written: Written) -> None:
     assert all(isinstance(record, DecisionRecord) for record in records)
 
 
+@pytest.mark.parametrize(("sampled", "is_said"), [(1, False), (2, True)])
+def test_a_fleet_too_small_to_be_sampled_is_said(written: Written, sampled: int, is_said: bool) -> None:
+    fleet = written.directory / "fleet.yaml"
+    fleet.write_text(f"sampledOneIn: {sampled}\n")
+    code, screen = ran(written.request(fleet=str(fleet)))
+    assert code == 0
+    assert (f"which is too few for one of {sampled}: hours and misses are coarse" in screen) is is_said
+
+
 def test_a_decision_log_is_held_against_what_happened(written: Written, capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(written.request())[0] == 0
     with written.decisions.open("a", encoding="utf-8") as lines:
