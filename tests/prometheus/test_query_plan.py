@@ -316,7 +316,10 @@ def test_exporters_that_fail_are_held_and_lower_the_coverage(site: Site, failure
     finally:
         site.town.exporter.pages |= pages
     running = found.signals[Signal.RUNNING_REQUESTS]
-    assert (running.total, running.fresh_replicas, running.held_replicas) == (3.0 * count, count / 2, count / 2)
+    assert running.fresh_replicas == count / 2
+    assert running.total == 3.0 * running.known_replicas
+    # Where a scrape ends between two queries of one look, its value is not held but unknown. Never zero.
+    assert running.held_replicas + running.unknown_replicas == count / 2
     site.observe_until([pool], lambda found: found.coverage == 1.0)
 
 
