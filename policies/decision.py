@@ -103,12 +103,7 @@ def decide(decision_input: DecisionInput) -> ScalingDecision:
     `constraints/missing_data.py`). A change that the caller then writes it reports by `history.with_rescale`.
     """
     situation = _understand(decision_input)
-    table, replicas = _table_for(situation)
-    steps: list[DecisionStep] = []
-    for name, limit in table.items():
-        limited = limit(situation, replicas)
-        steps.append(DecisionStep(name, replicas, limited.replicas, limited.reason, limited.message))
-        replicas = limited.replicas
+    replicas, steps = _constrain(situation)
     telling = [step for step in steps if step.is_telling]
     return ScalingDecision(
         desired_replicas=replicas,
@@ -118,7 +113,7 @@ def decide(decision_input: DecisionInput) -> ScalingDecision:
         ),
         recommendations=(*situation.recommendations, *situation.advice),
         binding=situation.binding.recommender if situation.binding else None,
-        steps=tuple(steps),
+        steps=steps,
         next_history=_next_history(situation, steps, replicas),
     )
 
@@ -129,22 +124,26 @@ def counterfactuals_of(decision_input: DecisionInput) -> Counterfactuals:
     For who reads a decision; it costs as much as the decision itself.
     """
     situation = _understand(decision_input)
+    _, steps = _constrain(situation)
+    changed_by = tuple(step.name for step in steps if step.after != step.before)
+    return counterfactuals(situation, changed_by, _count_of)
+
+
+def _constrain(situation: Situation, skipped: str | None = None) -> tuple[int, tuple[DecisionStep, ...]]:
+    """The count that comes of the limits in their order, without the one that is named, and what each made of it."""
     table, replicas = _table_for(situation)
-    changed_by = []
+    steps: list[DecisionStep] = []
     for name, limit in table.items():
-        after = limit(situation, replicas).replicas
-        if after != replicas:
-            changed_by.append(name)
-        replicas = after
-    return counterfactuals(situation, tuple(changed_by), _count_of)
+        if name == skipped:
+            continue
+        limited = limit(situation, replicas)
+        steps.append(DecisionStep(name, replicas, limited.replicas, limited.reason, limited.message))
+        replicas = limited.replicas
+    return replicas, tuple(steps)
 
 
 def _count_of(situation: Situation, skipped: str | None) -> int:
-    table, replicas = _table_for(situation)
-    for name, limit in table.items():
-        if name != skipped:
-            replicas = limit(situation, replicas).replicas
-    return replicas
+    return _constrain(situation, skipped)[0]
 
 
 def _understand(decision_input: DecisionInput) -> Situation:
@@ -191,7 +190,7 @@ def _reason(situation: Situation, telling: list[DecisionStep]) -> Reason:
     return situation.binding.reason if situation.binding else Reason.NO_VOTES
 
 
-def _next_history(situation: Situation, steps: list[DecisionStep], desired_replicas: int) -> ScalingHistory:
+def _next_history(situation: Situation, steps: tuple[DecisionStep, ...], desired_replicas: int) -> ScalingHistory:
     now_seconds, sight, history = situation.now_seconds, situation.sight, situation.history
     kept_seconds = longest_window_seconds(situation.decision_input)
     divergence = divergence_of(situation.decision_input, history)

@@ -25,15 +25,14 @@ class CapacityType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodePoolState:
-    """A NodePool as it is: nodes that are not being deleted, and the nodes that its limits let it have.
+    """A NodePool as it is, with its nodes that are not being deleted.
 
-    `limit_nodes` None: it is not limited. A pool that is not ready (its NodeClass is missing, say) makes no nodes.
+    A pool that is not ready (its NodeClass is missing, say) makes no nodes.
     """
 
     name: str
     capacity_type: CapacityType
     nodes_in_use: int
-    limit_nodes: int | None
     is_ready: bool = True
 
 

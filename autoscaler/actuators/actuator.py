@@ -11,7 +11,7 @@ from policies.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Actuated:
-    """The count was written (or, in a dry run, would have been); `reason` tells which."""
+    """What was decided was written (or, in a dry run, would have been); `reason` tells which."""
 
     reason: Reason
     message: str
@@ -19,7 +19,7 @@ class Actuated:
 
 @dataclass(frozen=True, slots=True)
 class ActuationFailed:
-    """The count was not written. `retry_after_seconds` is what the API server asked for, if it did."""
+    """Nothing was written. `retry_after_seconds` is what the API server asked for, if it did."""
 
     reason: Reason
     message: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, Conflict, Forbidden, NotFound, Rejected
 from autoscaler.kubernetes_gateway.connection import ApiConnection
 from policies.reasons import Reason
@@ -13,26 +13,11 @@ from policies.reasons import Reason
 PATH = "/apis/karpenter.sh/v1/nodepools/{name}"
 
 
-@dataclass(frozen=True, slots=True)
-class LimitsWritten:
-    """The API server has the new limits."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class LimitsNotWritten:
-    """Nothing was written; the next tick tries again with what it then sees."""
-
-    reason: Reason
-    message: str
-
-
 class NodePoolLimits(Protocol):
     """Writes one NodePool's limits; at most once a tick."""
 
-    def write(self, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> LimitsWritten | LimitsNotWritten:
-        """Replaces the limits `before` by `after`."""
+    def write(self, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> Actuated | ActuationFailed:
+        """Replaces the limits `before` by `after`; where that fails, the next tick tries again with what it sees."""
         ...
 
 
@@ -47,14 +32,14 @@ class KarpenterNodePoolLimits:
         self._connection = connection
         self._fence = fence
 
-    def write(self, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> LimitsWritten | LimitsNotWritten:
+    def write(self, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> Actuated | ActuationFailed:
         """Writes, or says why not. Limits that are absent are added; keys that are the same are left alone."""
         change = f"NodePool {name}: {_in_words(before)} -> {_in_words(after)}"
         if not self._fence():
-            return LimitsNotWritten(Reason.NOT_LEADER, f"{change} not sent: this process does not hold the lease")
+            return ActuationFailed(Reason.NOT_LEADER, f"{change} not sent: this process does not hold the lease")
         result = self._connection.patch_by_operations(PATH.format(name=name), _operations(before, after))
         if not isinstance(result, ApiFailure):
-            return LimitsWritten(change)
+            return Actuated(Reason.LIMITS_IN_STEP, change)
         reason = Reason.LIMITS_NOT_WRITTEN
         match result:
             case Rejected() | Conflict():
@@ -63,7 +48,7 @@ class KarpenterNodePoolLimits:
                 reason = Reason.FORBIDDEN
             case NotFound():
                 reason = Reason.NODE_POOL_NOT_FOUND
-        return LimitsNotWritten(reason, f"{change} failed: {result.message}")
+        return ActuationFailed(reason, f"{change} failed: {result.message}")
 
 
 def _operations(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, object]]:

@@ -12,8 +12,8 @@ from autoscaler.api.accelerators import RESOURCE_NAME
 # Counts nodes, whatever they bring; Karpenter has it beside the resources.
 NODES_KEY = "nodes"
 
-_QUANTITY = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<suffix>m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
-QUANTITY_PATTERN = f"^{_QUANTITY.pattern.replace('?P<number>', '').replace('?P<suffix>', '')}$"
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
+QUANTITY_PATTERN = f"^{_QUANTITY.pattern}$"
 _FACTORS = {"": Decimal(1), "m": Decimal("0.001")}
 _FACTORS |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)}
 _FACTORS |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)}
@@ -22,7 +22,7 @@ _FACTORS |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate
 def amount_of(quantity: str) -> Decimal | None:
     """The number that a Kubernetes quantity of 0 or more stands for; None for what is none ("lots", "-1", "1e3")."""
     match = _QUANTITY.fullmatch(quantity)
-    return None if match is None else Decimal(match["number"]) * _FACTORS[match["suffix"] or ""]
+    return None if match is None else Decimal(match[1]) * _FACTORS[match[2] or ""]
 
 
 def times(quantity: str, factor: int) -> str:
@@ -30,9 +30,8 @@ def times(quantity: str, factor: int) -> str:
     match = _QUANTITY.fullmatch(quantity)
     if match is None:
         raise ValueError(f"{quantity!r} is no quantity")
-    product = Decimal(match["number"]) * factor
-    written = f"{product.normalize():f}"
-    return f"{written}{match['suffix'] or ''}"
+    product = Decimal(match[1]) * factor
+    return f"{product.normalize():f}{match[2] or ''}"
 
 
 @dataclass(frozen=True, slots=True)

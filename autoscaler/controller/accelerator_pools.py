@@ -10,16 +10,13 @@ from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStat
 from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.api.pool_observation import PoolNode, PoolScaler, observe_accelerator_pool, refuse_accelerator_pool
 from autoscaler.clock import Clock
+from autoscaler.controller.node_capacity import AcceleratorPoolLookup
 from autoscaler.controller.pool_report import Decided, PoolReport
 from policies.node_capacity import CapacityOutcome
 
 
-class AcceleratorPoolSource(Protocol):
+class AcceleratorPoolSource(AcceleratorPoolLookup, Protocol):
     """The AcceleratorPools and the cluster's nodes. Never blocks on the network."""
-
-    def accelerator_pools(self) -> Sequence[AcceleratorPool | InvalidAcceleratorPool]:
-        """The newest known objects; `status` as it was last read."""
-        ...
 
     def nodes(self) -> Sequence[PoolNode]:
         """All nodes that have accelerators or belong to a NodePool."""

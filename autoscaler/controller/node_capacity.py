@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from autoscaler.actuators.node_pool_limits import LimitsNotWritten, NodePoolLimits
-from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool
+from autoscaler.actuators.actuator import ActuationFailed
+from autoscaler.actuators.node_pool_limits import NodePoolLimits
+from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool, NodePools
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
 from autoscaler.api.node_shape import NodeShape, amount_of
 from autoscaler.controller.actuation import Considered
@@ -22,6 +23,7 @@ from policies.accelerator_sharing import AcceleratorAllowance, AcceleratorDemand
 from policies.node_capacity import (
     CapacityOutcome,
     CapacityType,
+    NodeCapacityParameters,
     NodePoolPlan,
     NodePoolState,
     plan_node_capacity,
@@ -91,7 +93,7 @@ class AcceleratorPoolLookup(Protocol):
     """The AcceleratorPools as they are known; never blocks on the network."""
 
     def accelerator_pools(self) -> Sequence[AcceleratorPool | InvalidAcceleratorPool]:
-        """All of them."""
+        """The newest known objects; `status` as it was last read."""
         ...
 
 
@@ -115,6 +117,16 @@ class NodeCapacity(Protocol):
     def forget_all(self) -> None:
         """Drops wishes and allowances: somebody else has decided since."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _ManagedPool:
+    """An AcceleratorPool in mode Manage, as far as a plan needs it."""
+
+    name: str
+    parameters: NodeCapacityParameters
+    shape: NodeShape
+    node_pools: NodePools
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +170,7 @@ class NodeCapacityKeeper:
         kept = {key: wish for key, wish in before.items() if referring[key] in (None, wish.accelerator_pool)}
         self._wishes = kept | {wish.key: wish for wish in wishes}
         pool_of = dict(referring) | {key: wish.accelerator_pool for key, wish in self._wishes.items()}
-        managed = [pool for pool in self._pools.accelerator_pools() if isinstance(pool, AcceleratorPool)]
-        managed = [pool for pool in managed if pool.spec.capacity_parameters() is not None]
+        managed = [each for pool in self._pools.accelerator_pools() if (each := _managed(pool)) is not None]
         node_pools = self._node_pools.node_pools() if managed else {}
         outcomes: dict[str, CapacityOutcome] = {}
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
@@ -185,21 +196,18 @@ class NodeCapacityKeeper:
 
     def _bring_in_step(
         self,
-        pool: AcceleratorPool,
+        pool: _ManagedPool,
         wishes: Sequence[ReplicaWish],
         node_pools: Mapping[str, NodePoolSeen],
         now_seconds: float,
     ) -> CapacityOutcome:
-        parameters, shape_spec, named = pool.spec.capacity_parameters(), pool.spec.node_shape, pool.spec.node_pools
-        assert parameters is not None
-        assert shape_spec is not None
-        shape = shape_spec.shape
+        shape, named = pool.shape, pool.node_pools
         if named.on_demand not in node_pools:
             return CapacityOutcome(None, Reason.NODE_POOL_NOT_FOUND, f"there is no NodePool {named.on_demand}")
-        states = [_state(node_pools[named.on_demand], CapacityType.ON_DEMAND, shape)]
+        states = [_state(node_pools[named.on_demand], CapacityType.ON_DEMAND)]
         if named.spot is not None and named.spot in node_pools:
-            states.append(_state(node_pools[named.spot], CapacityType.SPOT, shape))
-        plan = plan_node_capacity(parameters, [_node_demand(wish) for wish in wishes], states)
+            states.append(_state(node_pools[named.spot], CapacityType.SPOT))
+        plan = plan_node_capacity(pool.parameters, [_node_demand(wish) for wish in wishes], states)
         problems = [_shape_problem(node_pools[each.name], shape) for each in plan.node_pools]
         problems += [self._write(node_pools[each.name], each, shape, now_seconds) for each in plan.node_pools]
         if named.spot is not None and named.spot not in node_pools:
@@ -232,7 +240,7 @@ class NodeCapacityKeeper:
         if self._limits is None:
             return Reason.DRY_RUN, f"NodePool {seen.name} would be limited to {plan.limit_nodes} nodes"
         result = self._limits.write(seen.name, seen.limits, limits)
-        if isinstance(result, LimitsNotWritten):
+        if isinstance(result, ActuationFailed):
             logger.warning("limits were not written", extra={"node_pool": seen.name, "problem": result.message})
             return result.reason, result.message
         logger.info("limits written", extra={"node_pool": seen.name, "change": result.message})
@@ -254,14 +262,21 @@ class NodeCapacityKeeper:
         return replace(before, contested=seen.limits, contested_since_seconds=since)
 
 
-def _allowances(pool: AcceleratorPool, wishes: Sequence[ReplicaWish]) -> Mapping[PoolKey, AcceleratorAllowance]:
-    if pool.spec.ceilings is None:
+def _managed(pool: AcceleratorPool | InvalidAcceleratorPool) -> _ManagedPool | None:
+    """The pool as a plan needs it; None where nothing of it is managed."""
+    if isinstance(pool, InvalidAcceleratorPool):
+        return None
+    spec, parameters = pool.spec, pool.spec.capacity_parameters()
+    if parameters is None or spec.node_shape is None:
+        return None
+    return _ManagedPool(pool.name, parameters, spec.node_shape.shape, spec.node_pools)
+
+
+def _allowances(pool: _ManagedPool, wishes: Sequence[ReplicaWish]) -> Mapping[PoolKey, AcceleratorAllowance]:
+    if pool.parameters.ceiling_nodes is None:
         return {}
-    parameters = pool.spec.capacity_parameters()
-    assert parameters is not None
-    assert parameters.ceiling_nodes is not None
     # Whole nodes: a ceiling of 20 accelerators on nodes of 8 holds 16.
-    accelerators = parameters.ceiling_nodes * parameters.accelerators_per_node
+    accelerators = pool.parameters.ceiling_nodes * pool.parameters.accelerators_per_node
     names = {f"{namespace}/{name}": (namespace, name) for namespace, name in (wish.key for wish in wishes)}
     shared = share_accelerators(accelerators, [_share_demand(wish) for wish in wishes], pool.name)
     return {names[name]: allowance for name, allowance in shared.items()}
@@ -283,10 +298,8 @@ def _node_demand(wish: ReplicaWish) -> AcceleratorDemand:
     )
 
 
-def _state(seen: NodePoolSeen, capacity_type: CapacityType, shape: NodeShape) -> NodePoolState:
-    return NodePoolState(
-        seen.name, capacity_type, seen.nodes_in_use, shape.whole_nodes(seen.limits), seen.problem is None
-    )
+def _state(seen: NodePoolSeen, capacity_type: CapacityType) -> NodePoolState:
+    return NodePoolState(seen.name, capacity_type, seen.nodes_in_use, seen.problem is None)
 
 
 def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:

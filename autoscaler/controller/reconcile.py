@@ -78,8 +78,8 @@ class Reconciler:
         self, scalers: Sequence[InferenceScaler | InvalidInferenceScaler], now_seconds: float
     ) -> tuple[PoolReport, ...]:
         """One tick over all pools. A bug that one pool, the metrics or a reporter runs into does not stop the rest."""
-        seen = self._observe([scaler for scaler in scalers if isinstance(scaler, InferenceScaler)], now_seconds)
-        seen = self._foresee([each for each in scalers if isinstance(each, InferenceScaler)], seen, now_seconds)
+        accepted = [scaler for scaler in scalers if isinstance(scaler, InferenceScaler)]
+        seen = self._foresee(accepted, self._observe(accepted, now_seconds), now_seconds)
         considered = tuple(self._map(lambda each: self._consider(each, seen.get(each.key), now_seconds), scalers))
         self._provide(scalers, considered, now_seconds)
         reports = tuple(self._map(self._carry_out, considered))

@@ -26,16 +26,20 @@ class ClusterAccelerators:
         self._pools = pools
         self._nodes = nodes
         self._node_pools = node_pools
+        self._parsed: tuple[int, tuple[AcceleratorPool | InvalidAcceleratorPool, ...]] = (-1, ())
 
     def accelerator_pools(self) -> Sequence[AcceleratorPool | InvalidAcceleratorPool]:
-        """All of them; there are few, so they are parsed at each call.
+        """All of them, parsed anew where one has changed: a tick asks more than once.
 
         Empty before the nodes have been read, or a pool would seem to have none. That stays so where nodes may not be
         read, as in an installation that is confined to some namespaces; the watch logs the missing permission.
         """
         if not self._nodes.has_synced:
             return ()
-        return tuple(parse_accelerator_pool(document) for document in self._pools.all())
+        version = self._pools.version
+        if version != self._parsed[0]:
+            self._parsed = (version, tuple(parse_accelerator_pool(document) for document in self._pools.all()))
+        return self._parsed[1]
 
     def nodes(self) -> Sequence[PoolNode]:
         """All nodes."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.conftest import CRD_DIRECTORY
+from tests.cluster.conftest import CRD_DIRECTORY, StartController, StartFleet
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.fleet import Fleet
 from tests.cluster.harness.node_pools import (
@@ -48,8 +48,8 @@ def _limit_nodes(plane: ControlPlane, name: str) -> int:
     return accelerators // ACCELERATORS
 
 
-def test_limits_are_raised_in_time_and_follow_the_nodes_down(karpenter_plane, start_fleet, start_controller) -> None:
-    plane = karpenter_plane
+def _managed_fleet(plane: ControlPlane, start_fleet: StartFleet, start_controller: StartController) -> Fleet:
+    """Two replicas of a node each, whose NodePool is in step."""
     plane.apply(node_pool("od", "on-demand", limits={"nvidia.com/gpu": "16", "cpu": "384"}, weight=10))
     fleet = start_fleet(replicas=2, on=plane, accelerators=ACCELERATORS)
     plane.api.create(POOL_PATH, _accelerator_pool())
@@ -57,6 +57,11 @@ def test_limits_are_raised_in_time_and_follow_the_nodes_down(karpenter_plane, st
     fleet.set_load(_queue(2))
     start_controller(fleet).wait_deciding(records=3)
     wait_until(lambda: _limit_nodes(plane, "od") == 3, "two nodes and one to spare", 30)
+    return fleet
+
+
+def test_limits_are_raised_in_time_and_follow_the_nodes_down(karpenter_plane, start_fleet, start_controller) -> None:
+    plane, fleet = karpenter_plane, _managed_fleet(karpenter_plane, start_fleet, start_controller)
 
     fleet.set_load(_queue(5))
     fleet.wait_ready(5)
@@ -81,14 +86,7 @@ def test_limits_are_raised_in_time_and_follow_the_nodes_down(karpenter_plane, st
 
 
 def test_limits_set_by_hand_are_left_alone_and_said(karpenter_plane, start_fleet, start_controller) -> None:
-    plane = karpenter_plane
-    plane.apply(node_pool("od", "on-demand", limits={"nvidia.com/gpu": "16", "cpu": "384"}, weight=10))
-    fleet = start_fleet(replicas=2, on=plane, accelerators=ACCELERATORS)
-    plane.api.create(POOL_PATH, _accelerator_pool())
-    fleet.create_scaler(quick_policy() | {"acceleratorPoolRef": {"name": "h100"}})
-    fleet.set_load(_queue(2))
-    start_controller(fleet).wait_deciding(records=3)
-    wait_until(lambda: _limit_nodes(plane, "od") == 3, "two nodes and one to spare", 30)
+    plane, fleet = karpenter_plane, _managed_fleet(karpenter_plane, start_fleet, start_controller)
 
     plane.kubectl(
         "patch", "nodepool", "od", "--type=merge", "-p", '{"spec":{"limits":{"nvidia.com/gpu":"32","cpu":"768"}}}'

@@ -56,7 +56,7 @@ def test_the_on_demand_floor_is_exact_in_whole_nodes(nodes: int, floor_percent: 
 
 
 def a_pool(in_use: int = 0, kind: CapacityType = ON_DEMAND, *, ready: bool = True) -> NodePoolState:
-    return NodePoolState(kind.value, kind, in_use, None, ready)
+    return NodePoolState(kind.value, kind, in_use, ready)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from autoscaler.actuators.node_pool_limits import LimitsNotWritten, LimitsWritten
+from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolSpec, parse_accelerator_pool
 from autoscaler.controller.node_capacity import FOREIGN_WRITE_SECONDS, NodeCapacityKeeper, ReplicaWish
 from autoscaler.observers.node_pools import NodePoolSeen
@@ -24,7 +24,7 @@ class FakeCluster:
     seen: dict[str, NodePoolSeen] = field(
         default_factory=lambda: {"od": NodePoolSeen("od", {"nvidia.com/gpu": "8", "cpu": "192"}, 1)}
     )
-    refusal: LimitsNotWritten | None = None
+    refusal: ActuationFailed | None = None
     written: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
 
     def accelerator_pools(self) -> tuple[AcceleratorPool, ...]:
@@ -42,13 +42,13 @@ class FakeCluster:
     def node_pools(self) -> Mapping[str, NodePoolSeen]:
         return self.seen
 
-    def write(self, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> LimitsWritten | LimitsNotWritten:
+    def write(self, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> Actuated | ActuationFailed:
         assert before == self.seen[name].limits
         if self.refusal:
             return self.refusal
         self.written.append((name, after))
         self.seen[name] = replace(self.seen[name], limits=after, limit_managers=("tokenscaler",))
-        return LimitsWritten("written")
+        return Actuated(Reason.LIMITS_IN_STEP, "written")
 
     def by_hand(self, name: str, limits: Mapping[str, str]) -> None:
         self.seen[name] = replace(self.seen[name], limits=limits, limit_managers=("tokenscaler", "kubectl-edit"))
@@ -158,7 +158,7 @@ def test_a_floor_on_demand_is_kept_by_two_limits() -> None:
             id="a real node that is larger than the shape",
         ),
         pytest.param(
-            FakeCluster(refusal=LimitsNotWritten(Reason.FORBIDDEN, "403")),
+            FakeCluster(refusal=ActuationFailed(Reason.FORBIDDEN, "403")),
             Reason.FORBIDDEN,
             "403",
             id="a refused write",
