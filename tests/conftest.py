@@ -45,7 +45,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = reasons
 
 
+# Real processes on a machine that others use may lose a race that says nothing about the program. A test of them has
+# a second try, which the summary names (RERUN); what fails twice fails. All that has no clock but ours has one try.
+REAL_PARTS_RERUNS = 1
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.get_closest_marker(mark) for mark in _REASONS):
+            item.add_marker(pytest.mark.flaky(reruns=REAL_PARTS_RERUNS))
     reasons = config.stash[LEFT_OUT]
     left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in reasons)]
     if left_out:

@@ -124,7 +124,7 @@ def _wait_pool_condition(plane: ControlPlane, reason: str, words: str) -> None:
 
 def _assert_nodes_before_replicas(plane: ControlPlane, fleet: Fleet) -> None:
     limits = [event.at for event in plane.writes(resource="nodepools", namespace="") if event.code == 200]
-    scales = [event.at for event in fleet.scale_writes() if event.code == 200]
+    scales = [event.at for event in fleet.scale_writes()]
     assert limits, "limits were written"
     assert scales, "replicas were written"
     assert any(at <= scales[0] for at in limits[1:]), "the limit of the step stands before its replicas are written"

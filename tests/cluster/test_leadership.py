@@ -72,22 +72,22 @@ class _Pair:
                 changes.append((at, user))
         return changes
 
-    def scale_writes(self) -> tuple[AuditEvent, ...]:
-        return tuple(event for event in self.fleet.scale_writes() if event.user.startswith("system:serviceaccount:"))
+    def scale_attempts(self) -> tuple[AuditEvent, ...]:
+        return tuple(event for event in self.fleet.scale_attempts() if event.user.startswith("system:serviceaccount:"))
 
     def assert_one_writer_at_any_time(self) -> None:
         reigns = self.reigns()
-        for write in self.scale_writes():
+        for write in self.scale_attempts():
             ruler = [user for at, user in reigns if at <= write.at][-1]
             assert write.user == ruler or write.code == 409, (write.user, write.at, reigns)
 
     def assert_writes_go_on(self, user: str) -> None:
         """The pool follows its load by this user's hand."""
-        before = len(self.scale_writes())
+        before = len(self.scale_attempts())
         pending = 12 if self.fleet.replicas() != 3 else 20
         self.fleet.exporters.set_gateway_pending(self.fleet.namespace, pending)
         self.fleet.wait_replicas(pending // 4, timeout_seconds=30)
-        assert {write.user for write in self.scale_writes()[before:]} == {user}
+        assert {write.user for write in self.scale_attempts()[before:]} == {user}
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_leader_frozen_for_a_minute_does_not_write_when_it_wakes(pair: _Pair) 
     for _ in range(3):
         pair.assert_writes_go_on(pair.replicas[successor].user)
         time.sleep(2)
-    by_the_woken = [write for write in pair.scale_writes() if write.user == pair.replicas[leader].user]
+    by_the_woken = [write for write in pair.scale_attempts() if write.user == pair.replicas[leader].user]
     assert [write for write in by_the_woken if write.at > frozen_at and write.code == 200] == []
     assert len([write for write in by_the_woken if write.at > woken_at]) <= 1  # at most the one it was about to send
 

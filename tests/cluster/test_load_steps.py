@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.harness.audit_log import AuditEvent
-from tests.cluster.harness.fleet import wait_scraped
+from tests.cluster.harness.fleet import wait_scraped, written_count
 from tests.cluster.harness.policies import in_shorter_time, preset, quick_policy
 from tests.servers.process import wait_until
 from tests.servers.vllm_exporters import PoolLoad
@@ -34,7 +34,7 @@ def _explain(*arguments: Any) -> subprocess.CompletedProcess[str]:
 
 
 def _counts(writes: tuple[AuditEvent, ...]) -> list[int]:
-    return [int((write.response or {})["spec"].get("replicas", 0)) for write in writes]
+    return [written_count(write) for write in writes]
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "LeaderWorkerSet"])

@@ -69,7 +69,7 @@ def test_another_autoscaler_on_the_target_is_named_and_respected(
     condition = fleet.wait_condition("AbleToScale", "False", "CompetingAutoscaler")
     assert named in condition["message"]
     time.sleep(5)
-    ours = [event for event in fleet.scale_writes() if "horizontal-pod-autoscaler" not in event.user]
+    ours = [event for event in fleet.scale_attempts() if "horizontal-pod-autoscaler" not in event.user]
     assert ours == []
 
     remove()
@@ -99,9 +99,9 @@ def test_a_person_who_has_just_scaled_is_not_overruled_at_once(start_fleet, star
     controller = start_controller(fleet)
     controller.wait_deciding(records=3)
     fleet.control_plane.kubectl("scale", "-n", fleet.namespace, "deployment/vllm", "--replicas=3")
-    by_hand = len(fleet.scale_writes())
+    by_hand = len(fleet.scale_attempts())
     fleet.set_load(PoolLoad(running=80, waiting=40))
 
     condition = fleet.wait_condition("AbleToScale", "False", "CompetingWriter")
     assert "kubectl" in condition["message"]
-    assert len(fleet.scale_writes()) == by_hand
+    assert len(fleet.scale_attempts()) == by_hand

@@ -284,18 +284,23 @@ class Fleet:
 
     # --- evidence -------------------------------------------------------------------------------------------------
 
-    def scale_writes(self) -> tuple[AuditEvent, ...]:
-        """Every attempt to write this target's scale, in order, by whomever."""
+    def scale_attempts(self) -> tuple[AuditEvent, ...]:
+        """Every attempt to write this target's scale, in order, by whomever: refused ones (409, 5xx) as well."""
         events = self.control_plane.writes(resource=self.scale_resource, namespace=self.namespace)
         return tuple(event for event in events if event.name == self.name)
 
+    def scale_writes(self) -> tuple[AuditEvent, ...]:
+        """The attempts that wrote: each holds the scale that came of it. A 409 is asked again and is none of them."""
+        return tuple(event for event in self.scale_attempts() if event.code == 200)
+
     def written_counts(self, user: str | None = None) -> list[int]:
         """The counts that were successfully written through /scale, in order; by one user when named."""
-        return [
-            int((event.response or {})["spec"].get("replicas", 0))
-            for event in self.scale_writes()
-            if event.code == 200 and (user is None or event.user == user)
-        ]
+        return [written_count(event) for event in self.scale_writes() if user is None or event.user == user]
+
+
+def written_count(write: AuditEvent) -> int:
+    """The replicas that a successful write of a scale left; the API server leaves out a zero."""
+    return int((write.response or {})["spec"].get("replicas", 0))
 
 
 def assert_only_rises_to(written: list[int], last: int) -> None:
