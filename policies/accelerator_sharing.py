@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from policies.capacity_split import CapacityType
 from policies.wording import number
 
 
@@ -15,6 +16,7 @@ class AcceleratorDemand:
     """What one InferenceScaler wants of a pool, before any share of the pool limits it.
 
     `minimum_replicas` are promised; `current_replicas` stand in the target now. The higher `priority` is served first.
+    `capacity_type` is the only kind of node that the replicas run on; None: they run on any.
     """
 
     scaler: str
@@ -23,6 +25,7 @@ class AcceleratorDemand:
     minimum_replicas: int
     accelerators_per_replica: int
     priority: int = 0
+    capacity_type: CapacityType | None = None
 
 
 @dataclass(frozen=True, slots=True)

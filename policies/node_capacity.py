@@ -1,39 +1,50 @@
 """How many nodes may each NodePool of an AcceleratorPool have, so that every replica finds a place and no more?
 
 A limit of a Karpenter NodePool is compared with the whole capacity of a node, so a plan speaks of whole nodes. It grows
-before replicas do, and never goes below the nodes that are there: those leave first, then the limit.
+before replicas do, and never goes below the nodes that are there: those leave first, then the limit. Spot follows what
+is there on demand, so that the floor holds while nodes come and go.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from policies.accelerator_sharing import AcceleratorDemand
+from policies.capacity_split import CapacityType, split_nodes, spot_beside
 from policies.reasons import Reason
 from policies.wording import counted
 
-
-class CapacityType(StrEnum):
-    """What kind of capacity a NodePool buys, in Karpenter's words."""
-
-    ON_DEMAND = "on-demand"
-    SPOT = "spot"
+MICRO_DOLLARS = 1_000_000
+"""Prices and ceilings are whole millionths of a dollar, so that sums are exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodePoolState:
-    """A NodePool as it is, with its nodes that are not being deleted.
+    """A NodePool as it is, with its nodes that are not being deleted; those that are being deleted cost money too.
 
-    A pool that is not ready (its NodeClass is missing, say) makes no nodes.
+    A pool that is not ready (its NodeClass is missing, or there is no such capacity to be had) makes no nodes.
     """
 
     name: str
     capacity_type: CapacityType
     nodes_in_use: int
     is_ready: bool = True
+    nodes_deleting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DollarCeiling:
+    """The most that all nodes of the pool may cost an hour, and what one costs; millionths of a dollar."""
+
+    ceiling_per_hour: int
+    on_demand_node_per_hour: int
+    spot_node_per_hour: int
+
+    def price(self, capacity_type: CapacityType) -> int:
+        """What a node of this kind costs an hour."""
+        return self.spot_node_per_hour if capacity_type is CapacityType.SPOT else self.on_demand_node_per_hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +55,7 @@ class NodeCapacityParameters:
     slack_nodes: int = 1
     ceiling_nodes: int | None = None
     on_demand_floor_percent: int = 100  # of the nodes that replicas need; 100: spot is not used
+    dollar_ceiling: DollarCeiling | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,34 +100,48 @@ class CapacityOutcome:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Ceiling:
+    """The most nodes that are allowed together, and what set that."""
+
+    nodes: int
+    reason: Reason
+
+
 def plan_node_capacity(
     parameters: NodeCapacityParameters, demands: Iterable[AcceleratorDemand], node_pools: Sequence[NodePoolState]
 ) -> NodeCapacityPlan:
-    """The plan for one AcceleratorPool. Replicas that are wanted and those that still stand both have their place."""
-    needed = nodes_for(parameters.accelerators_per_node, demands)
-    ceiling = parameters.ceiling_nodes
-    allowed = needed if ceiling is None else min(needed, ceiling)
-    slack = parameters.slack_nodes if ceiling is None else min(parameters.slack_nodes, ceiling - allowed)
-    has_spot = any(pool.capacity_type is CapacityType.SPOT and pool.is_ready for pool in node_pools)
-    on_demand, spot = split_nodes(allowed, parameters.on_demand_floor_percent) if has_spot else (allowed, 0)
+    """The plan for one AcceleratorPool. Replicas that are wanted and those that still stand both have their place.
+
+    Demands that are tied to a kind of capacity find their place there; the others are split by the floor. Spot is
+    allowed no more nodes than the on-demand nodes of this moment permit, and grows when these have come.
+    """
+    needs = _needs(parameters.accelerators_per_node, demands)
+    needed = sum(needs.values())
+    ceiling = _ceiling(parameters, node_pools)
+    allowed = needed if ceiling is None else min(needed, ceiling.nodes)
+    slack = parameters.slack_nodes if ceiling is None else min(parameters.slack_nodes, ceiling.nodes - allowed)
+    on_demand, spot = _shares(parameters.on_demand_floor_percent, needs, allowed, node_pools)
+    limited_by = None if ceiling is None or allowed == needed else ceiling.reason
     plans: list[NodePoolPlan] = []
-    on_demand_first = sorted(node_pools, key=lambda pool: pool.capacity_type is not CapacityType.ON_DEMAND)
-    for pool in on_demand_first:
-        taken = sum(plan.limit_nodes for plan in plans)
-        taken += sum(later.nodes_in_use for later in on_demand_first[len(plans) + 1 :])
-        room = None if ceiling is None else max(0, ceiling - taken)
+    for pool in _on_demand_first(node_pools):
         if pool.capacity_type is CapacityType.ON_DEMAND:
-            steps = [_needed(needed, allowed, on_demand), _slack(on_demand, slack)]
+            steps = [_needed(needed, allowed, on_demand, limited_by), _slack(on_demand, slack)]
         else:
-            steps = [_needed(needed, allowed, spot)]
-        plans.append(_plan_pool(pool, steps, room))
+            steps = [_needed(needed, allowed, spot, limited_by)]
+            steps += _company(spot, parameters.on_demand_floor_percent, node_pools)
+        rooms = _rooms(parameters, node_pools, pool, {plan.name: plan.limit_nodes for plan in plans})
+        plans.append(_plan_pool(pool, steps, rooms))
     return NodeCapacityPlan(needed, tuple(plans))
 
 
-def split_nodes(nodes: int, on_demand_floor_percent: int) -> tuple[int, int]:
-    """Whole nodes on demand and on spot: at least so many percent on demand. 20 % of 6 is 2 and 4. Integers only."""
-    on_demand = -(-nodes * on_demand_floor_percent // 100)
-    return on_demand, nodes - on_demand
+def ceiling_nodes(parameters: NodeCapacityParameters, node_pools: Sequence[NodePoolState]) -> int | None:
+    """The most nodes that the pool may have by its ceilings, at the prices of this moment; None: there is no ceiling.
+
+    Where spot cannot be bought, what is added costs what a node on demand costs.
+    """
+    ceiling = _ceiling(parameters, node_pools)
+    return None if ceiling is None else ceiling.nodes
 
 
 def nodes_for(accelerators_per_node: int, demands: Iterable[AcceleratorDemand]) -> int:
@@ -160,24 +186,119 @@ def _fill(size: int, replicas: int, free: int, nodes: int, nodes_by_free: Counte
     return replicas - placed
 
 
-def _needed(needed: int, allowed: int, share: int) -> PlanStep:
-    if allowed == needed:
+def _needs(accelerators_per_node: int, demands: Iterable[AcceleratorDemand]) -> dict[CapacityType | None, int]:
+    """Whole nodes by the kind of capacity that demands are tied to; None: they may run on either."""
+    tied: dict[CapacityType | None, list[AcceleratorDemand]] = {None: [], **{kind: [] for kind in CapacityType}}
+    for demand in demands:
+        tied[demand.capacity_type].append(demand)
+    return {kind: nodes_for(accelerators_per_node, each) for kind, each in tied.items()}
+
+
+def _shares(
+    floor_percent: int, needs: dict[CapacityType | None, int], allowed: int, node_pools: Sequence[NodePoolState]
+) -> tuple[int, int]:
+    """The nodes on demand and on spot, together no more than allowed."""
+    spot_pools = [pool for pool in node_pools if pool.capacity_type is CapacityType.SPOT]
+    cap = split_nodes(allowed, floor_percent)[1] if spot_pools else 0
+    spot = min(needs[CapacityType.SPOT] + needs[None], cap)
+    if not any(pool.is_ready for pool in spot_pools):
+        spot = min(spot, sum(pool.nodes_in_use for pool in spot_pools))
+    free_on_spot = min(needs[None], max(0, spot - needs[CapacityType.SPOT]))
+    on_demand = needs[CapacityType.ON_DEMAND] + needs[None] - free_on_spot
+    return min(on_demand, allowed - spot), spot
+
+
+def _ceiling(parameters: NodeCapacityParameters, node_pools: Sequence[NodePoolState]) -> _Ceiling | None:
+    by_count, dollars = parameters.ceiling_nodes, parameters.dollar_ceiling
+    found = [] if by_count is None else [_Ceiling(by_count, Reason.ACCELERATOR_CEILING)]
+    if dollars is not None:
+        found.append(_Ceiling(_affordable(dollars, parameters, node_pools), Reason.DOLLAR_CEILING))
+    return min(found, key=lambda each: each.nodes, default=None)
+
+
+def _affordable(dollars: DollarCeiling, parameters: NodeCapacityParameters, node_pools: Sequence[NodePoolState]) -> int:
+    """The most nodes that the dollars pay for, split by the floor."""
+    spot_pools = [pool for pool in node_pools if pool.capacity_type is CapacityType.SPOT]
+    floor = parameters.on_demand_floor_percent if spot_pools else 100
+    standing_spot = sum(pool.nodes_in_use for pool in spot_pools)
+    can_buy_spot = any(pool.is_ready for pool in spot_pools)
+
+    def cost(nodes: int) -> int:
+        spot = split_nodes(nodes, floor)[1]
+        spot = spot if can_buy_spot else min(spot, standing_spot)
+        return (nodes - spot) * dollars.on_demand_node_per_hour + spot * dollars.spot_node_per_hour
+
+    cheapest = min(dollars.on_demand_node_per_hour, dollars.spot_node_per_hour)
+    return _largest(lambda nodes: cost(nodes) <= dollars.ceiling_per_hour, dollars.ceiling_per_hour // cheapest)
+
+
+def _largest(fits: Callable[[int], bool], most: int) -> int:
+    """The largest number up to `most` that fits; every smaller one fits too, and 0 always does."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def _on_demand_first(node_pools: Sequence[NodePoolState]) -> list[NodePoolState]:
+    return sorted(node_pools, key=lambda pool: pool.capacity_type is not CapacityType.ON_DEMAND)
+
+
+def _rooms(
+    parameters: NodeCapacityParameters,
+    node_pools: Sequence[NodePoolState],
+    pool: NodePoolState,
+    planned: dict[str, int],
+) -> list[_Ceiling]:
+    """What the ceilings leave for a NodePool beside the others: their plan or their nodes, and all that is deleted."""
+    others = {each.name: planned.get(each.name, each.nodes_in_use) for each in node_pools if each.name != pool.name}
+    rooms = []
+    if parameters.ceiling_nodes is not None:
+        taken = sum(others.values()) + sum(each.nodes_deleting for each in node_pools)
+        rooms.append(_Ceiling(max(0, parameters.ceiling_nodes - taken), Reason.ACCELERATOR_CEILING))
+    dollars = parameters.dollar_ceiling
+    if dollars is not None:
+        spent = sum(
+            (others.get(each.name, 0) + each.nodes_deleting) * dollars.price(each.capacity_type) for each in node_pools
+        )
+        left = max(0, dollars.ceiling_per_hour - spent) // dollars.price(pool.capacity_type)
+        rooms.append(_Ceiling(left, Reason.DOLLAR_CEILING))
+    return rooms
+
+
+def _needed(needed: int, allowed: int, share: int, limited_by: Reason | None) -> PlanStep:
+    if limited_by is None:
         message = f"replicas take {counted(needed, 'node')}, {share} of them here"
         return PlanStep("replicas", 0, share, Reason.NODES_NEEDED, message)
     message = f"replicas take {counted(needed, 'node')}, the ceiling leaves {allowed}, {share} of them here"
-    return PlanStep("replicas", 0, share, Reason.ACCELERATOR_CEILING, message)
+    return PlanStep("replicas", 0, share, limited_by, message)
 
 
 def _slack(nodes: int, slack: int) -> PlanStep:
     return PlanStep("slack", nodes, nodes + slack, Reason.SLACK_NODES, f"{counted(slack, 'node')} to spare")
 
 
-def _plan_pool(pool: NodePoolState, steps: list[PlanStep], room: int | None) -> NodePoolPlan:
+def _company(spot: int, floor_percent: int, node_pools: Sequence[NodePoolState]) -> list[PlanStep]:
+    """The step that keeps spot from running ahead of what is there on demand."""
+    there = sum(pool.nodes_in_use for pool in node_pools if pool.capacity_type is CapacityType.ON_DEMAND)
+    most = spot_beside(there, floor_percent)
+    if most is None or spot <= most:
+        return []
+    message = f"{counted(there, 'node')} on demand are there, which allows {most} on spot"
+    return [PlanStep("floor", spot, most, Reason.ON_DEMAND_FLOOR, message)]
+
+
+def _plan_pool(pool: NodePoolState, steps: list[PlanStep], rooms: Sequence[_Ceiling]) -> NodePoolPlan:
     limit = steps[-1].after
-    if room is not None and limit > room:
-        message = f"wanted {counted(limit, 'node')}; with the nodes that are there elsewhere the ceiling leaves {room}"
-        steps.append(PlanStep("ceiling", limit, room, Reason.ACCELERATOR_CEILING, message))
-        limit = room
+    for room in rooms:
+        if limit > room.nodes:
+            message = (
+                f"wanted {counted(limit, 'node')}; with the nodes that are there elsewhere or still leaving the "
+                f"ceiling leaves {room.nodes}"
+            )
+            steps.append(PlanStep("ceiling", limit, room.nodes, room.reason, message))
+            limit = room.nodes
     if limit < pool.nodes_in_use:
         # A limit below what is there would also block the replacement of a node that drifts or is lost.
         message = f"{counted(pool.nodes_in_use, 'node')} are there; the limit follows when they have gone"

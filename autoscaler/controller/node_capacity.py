@@ -20,9 +20,9 @@ from autoscaler.controller.actuation import Considered
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.node_pools import NodePoolSeen, NodePoolSource
 from policies.accelerator_sharing import AcceleratorAllowance, AcceleratorDemand, share_accelerators
+from policies.capacity_split import CapacityType
 from policies.node_capacity import (
     CapacityOutcome,
-    CapacityType,
     NodeCapacityParameters,
     NodePoolPlan,
     NodePoolState,

