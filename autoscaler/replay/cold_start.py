@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# The phases with these names happen once a node, where nodes are simulated: its launch, and the pull of the image.
+NODE_PHASE, IMAGE_PHASE = "node", "image"
+
 
 @dataclass(frozen=True, slots=True)
 class ColdStartPhase:
@@ -30,7 +33,22 @@ class ColdStart:
 
     def draw_seconds(self, generator: np.random.Generator) -> float:
         """The duration of one start; 0.0 without phases."""
-        return sum(float(generator.lognormal(np.log(phase.median_seconds), phase.spread)) for phase in self.phases)
+        return sum(seconds for _, seconds in self.draw_phases(generator))
+
+    def draw_phases(self, generator: np.random.Generator) -> tuple[tuple[str, float], ...]:
+        """Name and duration of each phase of one start."""
+        return tuple(
+            (phase.name, float(generator.lognormal(np.log(phase.median_seconds), phase.spread)))
+            for phase in self.phases
+        )
+
+    def without(self, name: str) -> ColdStart:
+        """The same without the phase of that name."""
+        return ColdStart(tuple(phase for phase in self.phases if phase.name != name))
+
+    def phase(self, name: str) -> ColdStartPhase | None:
+        """The phase of that name; None where there is none."""
+        return next((phase for phase in self.phases if phase.name == name), None)
 
 
 # A small model on a node that is there: pull of a streamed image, weights from a near store, compilation cached.

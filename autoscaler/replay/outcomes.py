@@ -56,6 +56,7 @@ class RequestOutcomes:
         self.met = 0
         self.rejected = 0  # longer than a replica's cache
         self.dropped = 0  # on a replica that was killed at the end of its grace
+        self.lost_to_reclaims = 0  # of them: on a node that was reclaimed
         self.finished_tokens = 0  # prompts and answers of the finished requests
 
     @property

@@ -5,6 +5,7 @@ Deployment's are.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,8 @@ class SimulatedPod:
     next_scrape_at: float = math.inf
     ends_at: float = math.inf
     is_wedged: bool = False
+    is_reclaimed: bool = False  # its node has had its notice
+    node_seconds: float | None = None  # how long it has waited for its node, where nodes are simulated
 
     @property
     def requests_in_flight(self) -> int:
@@ -52,6 +55,7 @@ class ReplicaSet:
         self.is_rolling_out = False
         self.cold_start = cold_start  # of the pods made from now on
         self.has_nodes = True  # whether a new pod finds a node
+        self.neighbours: Callable[[SimulatedPod], int] = lambda _: 0  # other replicas on a pod's node
         self._name = name
         self._profile = profile
         self._generator = generator
@@ -64,9 +68,9 @@ class ReplicaSet:
         return len(self.starting) + len(self.ready)
 
     @property
-    def nodeless(self) -> int:
+    def nodeless(self) -> list[SimulatedPod]:
         """Pods that wait for a node."""
-        return sum(math.isinf(pod.ready_at) for pod in self.starting)
+        return [pod for pod in self.starting if math.isinf(pod.ready_at)]
 
     def add_ready(self, replicas: int, now_seconds: float) -> None:
         """Adds pods that become ready at once, as at the beginning of a run."""
@@ -74,7 +78,8 @@ class ReplicaSet:
         self.starting += [self._make_pod(now_seconds, now_seconds) for _ in range(replicas)]
 
     def set_wanted(self, replicas: int, now_seconds: float, grace_seconds: float) -> None:
-        """Another count: missing pods start; of surplus ones those that start go first, then the youngest."""
+        """Another count: missing pods start. Of surplus ones those that start go first, then those that share a node
+        with the most others, then the youngest: the order in which a ReplicaSet gives them up."""
         self.wanted = replicas
         self._fit(now_seconds, grace_seconds)
 
@@ -106,6 +111,16 @@ class ReplicaSet:
             self._drain(pod, now_seconds + grace_seconds)
         self._fit(now_seconds, grace_seconds)
 
+    def lose(self, pods: Sequence[SimulatedPod], ends_at: float, now_seconds: float, grace_seconds: float) -> None:
+        """These pods lose their node at `ends_at`, and others are started for them. Those that start go at once."""
+        for pod in pods:
+            if pod in self.starting:
+                self.starting.remove(pod)
+            elif pod in self.ready:
+                self._drain(pod, min(ends_at, now_seconds + grace_seconds))
+            pod.ends_at = min(pod.ends_at, ends_at)
+        self._fit(now_seconds, grace_seconds)
+
     def give_nodes(self, now_seconds: float) -> None:
         """There are nodes again: the pods that have waited begin to start."""
         self.has_nodes = True
@@ -122,9 +137,9 @@ class ReplicaSet:
                 newest.ready_at = now_seconds + self.cold_start.draw_seconds(newest.generator)
         for _ in range(self.pods - allowed):
             if self.starting:
-                self.starting.pop()
+                self.starting.remove((self.nodeless or self.starting)[-1])
             else:
-                victim = max(self.ready, key=lambda pod: (-pod.revision, pod.ready_at, pod.name))
+                victim = max(self.ready, key=lambda pod: (-pod.revision, self.neighbours(pod), pod.ready_at, pod.name))
                 self._drain(victim, now_seconds + grace_seconds)
 
     def _of_this_revision(self) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from autoscaler.observers.replica_counting import UNSCHEDULABLE_LIMIT_SECONDS
 from autoscaler.observers.workload import LivePod
-from autoscaler.replay.cold_start import ColdStart
+from autoscaler.replay.cold_start import IMAGE_PHASE, ColdStart
 from autoscaler.replay.outcomes import LatencyObjectives, RequestLatencies, RequestOutcomes
 from autoscaler.replay.replica_profile import ReplicaProfile
 from autoscaler.replay.replica_set import ReplicaSet, SimulatedPod
@@ -89,6 +90,7 @@ class SimulatedPool:
         self._ended_preemptions = 0
         self._next_beat = started_at_seconds
         self.starts: tuple[ObservedStart, ...] = ()  # the last that have ended, oldest first
+        self._uses_nodes = False
         self._spec_replicas = setup.initial_replicas
         self._replicas.add_ready(self._simulated(setup.initial_replicas), started_at_seconds)
         self._make_ready(started_at_seconds)
@@ -100,9 +102,14 @@ class SimulatedPool:
 
     @property
     def replicas(self) -> ReplicaCounts:
-        """The replicas as the API server would show them; those that wait for a node are stuck."""
+        """The replicas as the API server would show them.
+
+        Those that wait for a node are stuck: at once, and where nodes are simulated after the time that a launch may
+        take, as for the live controller.
+        """
         spec, each = self._spec_replicas, self.setup.sampled_one_in
-        nodeless = self._replicas.nodeless * each
+        made_before = self.now_seconds - (UNSCHEDULABLE_LIMIT_SECONDS if self._uses_nodes else 0.0)
+        nodeless = sum(pod.created_at <= made_before for pod in self._replicas.nodeless) * each
         ready = min(len(self._replicas.ready) * each, spec)
         in_time = min(len(self._replicas.starting) * each - nodeless, spec - ready)
         return ReplicaCounts(
@@ -188,9 +195,44 @@ class SimulatedPool:
 
     def set_nodes(self, are_there: bool) -> None:
         """Whether new pods find a node; those that wait for one begin to start when there are nodes again."""
+        if self._uses_nodes:
+            raise ValueError("this pool's nodes are simulated: outOfCapacity of a NodePool says when there are none")
         self._replicas.has_nodes = are_there
         if are_there:
             self._replicas.give_nodes(self.now_seconds)
+
+    def use_nodes(self, neighbours: Callable[[SimulatedPod], int]) -> None:
+        """From now on pods start when somebody calls `start_pod`. `neighbours`: other replicas on a pod's node."""
+        self._uses_nodes = True
+        self._replicas.has_nodes = False
+        self._replicas.neighbours = neighbours
+
+    @property
+    def existing_pods(self) -> tuple[SimulatedPod, ...]:
+        """All that have not ended: starting, ready and draining ones."""
+        return (*self._replicas.starting, *self._replicas.ready, *self._replicas.draining)
+
+    @property
+    def waiting_pods(self) -> list[SimulatedPod]:
+        """Those that wait for a node, in the order in which they were made."""
+        return self._replicas.nodeless
+
+    def draw_start(self, pod: SimulatedPod) -> tuple[float, float]:
+        """How long a pod takes on its node: for the image, and for all the rest."""
+        phases = self._replicas.cold_start.draw_phases(pod.generator)
+        image_seconds = sum(seconds for name, seconds in phases if name == IMAGE_PHASE)
+        return image_seconds, sum(seconds for _, seconds in phases) - image_seconds
+
+    def start_pod(self, pod: SimulatedPod, seconds: float) -> None:
+        """A pod that has waited has its node now, and is ready after so many seconds."""
+        pod.node_seconds = self.now_seconds - pod.created_at
+        pod.ready_at = self.now_seconds + seconds
+
+    def lose_pods(self, pods: Sequence[SimulatedPod], ends_at: float, is_reclaimed: bool) -> None:
+        """The node of these pods ends then; they finish what they can, and others are made for them at once."""
+        for pod in pods:
+            pod.is_reclaimed = is_reclaimed
+        self._replicas.lose(pods, ends_at, self.now_seconds, self.setup.drain_grace_seconds)
 
     def set_cold_start(self, cold_start: ColdStart) -> None:
         """The cold start of the pods made from now on."""
@@ -258,7 +300,8 @@ class SimulatedPool:
             return
         for pod in ready:
             if pod.created_at < now_seconds:
-                start = ObservedStart(None, None, now_seconds - pod.created_at)
+                waited = pod.node_seconds
+                start = ObservedStart(waited, None, now_seconds - pod.created_at - (waited or 0.0))
                 self.starts = (*self.starts, start)[-KEPT_STARTS:]
             pod.ready_at = now_seconds
             pod.serving.now_seconds = now_seconds
@@ -275,6 +318,7 @@ class SimulatedPool:
                 remaining.append(pod)
             else:
                 self.outcomes.dropped += in_flight
+                self.outcomes.lost_to_reclaims += in_flight if pod.is_reclaimed else 0
                 self._ended_preemptions += pod.serving.counters.preemptions
         self._replicas.draining = remaining
 
