@@ -455,3 +455,26 @@ def doctor_external_metrics_groups(
     from autoscaler.doctor_external_metrics import doctor_external_metrics
 
     raise typer.Exit(doctor_external_metrics(kubeconfig, context, service, output is Output.JSON, _console()))
+
+
+@doctor_app.command("nodepools")
+def doctor_nodepools(
+    kubeconfig: Annotated[Path | None, typer.Option(help="Else the usual kubeconfig.")] = None,
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    service_account: Annotated[
+        str, typer.Option(help="NAMESPACE/NAME of the controller's ServiceAccount, whose rights are checked.")
+    ] = "tokenscaler-system/tokenscaler",
+    quota_cpus: Annotated[
+        int | None, typer.Option(min=1, help="vCPU that the cloud account may run of these instances.")
+    ] = None,
+    output: Annotated[Output, typer.Option(help="text or json.")] = Output.TEXT,
+) -> None:
+    """Check AcceleratorPools, their NodePools and the pods on them; exit 1 where something is not right.
+
+    Example: tokenscaler doctor nodepools --quota-cpus 6144
+    """
+    from autoscaler.doctor_node_pools import doctor_node_pools
+
+    raise typer.Exit(
+        doctor_node_pools(kubeconfig, context, service_account, quota_cpus, output is Output.JSON, _console())
+    )

@@ -13,6 +13,7 @@ from autoscaler.api.accelerators import RESOURCE_NAME
 from autoscaler.api.conditions import CONDITION_LIST, Condition
 from autoscaler.api.document import RefusedObject, parse_object
 from autoscaler.api.node_shape import QUANTITY_PATTERN, NodeShape
+from policies.latency_class import LatencyClass
 from policies.node_capacity import NodeCapacityParameters
 from policies.parameter_model import CelRule, ParameterModel
 
@@ -141,6 +142,13 @@ class AcceleratorPoolSpec(ParameterModel):
     mode: AcceleratorPoolMode = Field(
         default=AcceleratorPoolMode.OBSERVE,
         description="Observe (default): nodes are counted, nothing is written. Manage: limits follow the replicas.",
+    )
+    latency_class: LatencyClass | None = Field(
+        default=None,
+        description=(
+            "What the replicas serve, and so how long an empty node may stay: Interactive 30 minutes, Batch one. "
+            "NodePools that say otherwise are told of in the condition ConsolidationFits. Default: not judged."
+        ),
     )
     node_pools: NodePools
     node_shape: NodeShapeSpec | None = Field(default=None, description="Needed in mode Manage.")

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
+from policies.latency_class import ConsolidationSettings, LatencyClass, judge_consolidation
 from policies.node_capacity import CapacityOutcome
 from policies.reasons import Reason
 
@@ -49,10 +50,12 @@ def observe_accelerator_pool(
     scalers: Iterable[PoolScaler],
     now_seconds: float,
     outcome: CapacityOutcome | None = None,
+    consolidation: Mapping[str, ConsolidationSettings] | None = None,
 ) -> AcceleratorPoolStatus:
     """The pool's next status. `nodes` may hold other pools' nodes too; `scalers` are those that refer to this pool.
 
-    `outcome` is what came of planning its NodePools' limits; None where they are not managed.
+    `outcome` is what came of planning its NodePools' limits; None where they are not managed. `consolidation` is what
+    NodePools say of their nodes' end, by name.
     Scalers of which a number is not known are not counted, and a condition names them: the sum is then too small.
     """
     ready = [node for node in nodes if node.node_pool in pool.spec.node_pools.names and node.is_ready]
@@ -67,6 +70,8 @@ def observe_accelerator_pool(
     ]
     if outcome is not None:
         judged.append(_in_step(outcome))
+    if pool.spec.latency_class is not None:
+        judged.append(_consolidation_fits(pool, pool.spec.latency_class, consolidation or {}))
     plan = None if outcome is None else outcome.plan
     return AcceleratorPoolStatus(
         observed_generation=pool.generation,
@@ -134,6 +139,27 @@ def _in_step(outcome: CapacityOutcome) -> _Judgement:
     is_in_step = outcome.reason is Reason.LIMITS_IN_STEP
     status = ConditionStatus.TRUE if is_in_step else ConditionStatus.FALSE
     return ConditionType.LIMITS_IN_STEP, status, outcome.reason, outcome.message
+
+
+def _consolidation_fits(
+    pool: AcceleratorPool, latency_class: LatencyClass, consolidation: Mapping[str, ConsolidationSettings]
+) -> _Judgement:
+    accelerators = 1 if pool.spec.node_shape is None else pool.spec.node_shape.accelerators
+    problems = [
+        f"NodePool {name}: {each.field} is {each.value} ({each.costs}); wanted: {each.wanted}"
+        for name in pool.spec.node_pools.names
+        if name in consolidation
+        for each in judge_consolidation(latency_class, consolidation[name], accelerators)
+    ]
+    if problems:
+        return (
+            ConditionType.CONSOLIDATION_FITS,
+            ConditionStatus.FALSE,
+            Reason.CONSOLIDATION_UNFIT,
+            ". ".join(problems),
+        )
+    message = f"nodes go as suits {latency_class.value}"
+    return ConditionType.CONSOLIDATION_FITS, ConditionStatus.TRUE, Reason.CONSOLIDATION_FITS, message
 
 
 def _conditions(

@@ -12,11 +12,12 @@ from autoscaler.api.pool_observation import PoolNode, PoolScaler, observe_accele
 from autoscaler.clock import Clock
 from autoscaler.controller.node_capacity import AcceleratorPoolLookup
 from autoscaler.controller.pool_report import Decided, PoolReport
+from autoscaler.observers.node_pools import NodePoolSource
 from policies.node_capacity import CapacityOutcome
 
 
-class AcceleratorPoolSource(AcceleratorPoolLookup, Protocol):
-    """The AcceleratorPools and the cluster's nodes. Never blocks on the network."""
+class AcceleratorPoolSource(AcceleratorPoolLookup, NodePoolSource, Protocol):
+    """The AcceleratorPools, their NodePools and the cluster's nodes. Never blocks on the network."""
 
     def nodes(self) -> Sequence[PoolNode]:
         """All nodes that have accelerators or belong to a NodePool."""
@@ -61,12 +62,15 @@ class AcceleratorPoolReporter:
             return
         now_seconds = self._clock.now_seconds()
         nodes, wanting = self._source.nodes(), _by_pool(reports)
+        consolidation = {
+            name: seen.consolidation for name, seen in self._source.node_pools().items() if seen.consolidation
+        }
         for pool in pools:
             if isinstance(pool, InvalidAcceleratorPool):
                 status = refuse_accelerator_pool(pool, now_seconds)
             else:
                 status = observe_accelerator_pool(
-                    pool, nodes, wanting.get(pool.name, ()), now_seconds, self._outcome(pool.name)
+                    pool, nodes, wanting.get(pool.name, ()), now_seconds, self._outcome(pool.name), consolidation
                 )
             self._write_if_new(pool, status)
 

@@ -70,4 +70,5 @@ def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode]) -> NodePoolSeen:
         problem=pool.problem,
         limit_managers=pool.limit_managers,
         capacities=tuple(capacities.values()),
+        consolidation=pool.consolidation,
     )

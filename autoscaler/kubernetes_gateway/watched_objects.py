@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from autoscaler.api.karpenter_duration import duration_seconds
+from policies.latency_class import ConsolidationSettings
+
 Document = dict[str, Any]
 
 # Labels with a value of its own for every pod: nobody selects by them, and an index of them would be all overhead.
@@ -76,6 +79,7 @@ class WatchedNodePool:
     nodes: int  # by its own count, those that have not registered yet included
     problem: str | None  # why it makes no nodes; None: it is ready
     limit_managers: tuple[str, ...]  # field managers that own a limit, the one that wrote last at the end
+    consolidation: ConsolidationSettings | None = None
 
 
 def reduce_pod(document: Document) -> WatchedPod | None:
@@ -199,6 +203,17 @@ def reduce_node_pool(document: Document) -> WatchedNodePool:
         nodes=int(counted) if counted.isdigit() else 0,
         problem=_not_ready_because(status.get("conditions") or ()),
         limit_managers=_limit_managers(document["metadata"].get("managedFields") or ()),
+        consolidation=_consolidation(document.get("spec") or {}),
+    )
+
+
+def _consolidation(spec: Document) -> ConsolidationSettings:
+    """With Karpenter's own defaults for what is left out."""
+    disruption, node = spec.get("disruption") or {}, (spec.get("template") or {}).get("spec") or {}
+    return ConsolidationSettings(
+        sys.intern(str(disruption.get("consolidationPolicy", "WhenEmptyOrUnderutilized"))),
+        duration_seconds(str(disruption.get("consolidateAfter", "0s"))),
+        duration_seconds(str(node.get("expireAfter", "720h"))),
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from policies.latency_class import ConsolidationSettings
+
 
 @dataclass(frozen=True, slots=True)
 class NodePoolSeen:
@@ -20,6 +22,7 @@ class NodePoolSeen:
     problem: str | None = None
     limit_managers: tuple[str, ...] = ()
     capacities: tuple[Mapping[str, str], ...] = ()
+    consolidation: ConsolidationSettings | None = None
 
 
 class NodePoolSource(Protocol):

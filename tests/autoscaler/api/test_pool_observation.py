@@ -8,6 +8,7 @@ from autoscaler.api.accelerator_pool import (
 )
 from autoscaler.api.conditions import rfc3339
 from autoscaler.api.pool_observation import PoolNode, PoolScaler, observe_accelerator_pool, refuse_accelerator_pool
+from policies.latency_class import ConsolidationSettings
 from tests.autoscaler.api.objects import POOL, changed
 
 NOW_SECONDS = 1_790_000_000.0
@@ -82,3 +83,22 @@ def test_a_refused_pool_says_what_is_wrong_and_counts_nothing() -> None:
     status = refuse_accelerator_pool(pool, NOW_SECONDS)
     assert status.nodes is None
     assert conditions(status) == {"SpecAccepted": ("False", "spec.mode is \"Own\"; it must be 'Observe' or 'Manage'")}
+
+
+def test_a_pool_with_a_latency_class_says_what_unfit_consolidation_costs() -> None:
+    document = changed(POOL, {"latencyClass": "Interactive", "nodeShape": {"accelerators": 8}})
+    pool = parse_accelerator_pool(document)
+    assert isinstance(pool, AcceleratorPool)
+    fit, soon = ConsolidationSettings("WhenEmpty", 1800.0, None), ConsolidationSettings("WhenEmpty", 300.0, None)
+
+    status = observe_accelerator_pool(
+        pool, NODES, [], NOW_SECONDS, consolidation={"h100-od": fit, "h100-spot": soon, "another": soon}
+    )
+
+    assert conditions(status)["ConsolidationFits"] == (
+        "False",
+        "NodePool h100-spot: spec.disruption.consolidateAfter is 5 min (a node goes 25 min sooner, which saves 3.33 "
+        "accelerator-hours, and what comes back meanwhile waits for a node to boot and a model to load); wanted: 30m",
+    )
+    status = observe_accelerator_pool(pool, NODES, [], NOW_SECONDS, consolidation={"h100-od": fit})
+    assert conditions(status)["ConsolidationFits"] == ("True", "nodes go as suits Interactive")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from autoscaler.api.accelerator_pool import (
@@ -13,6 +13,8 @@ from autoscaler.api.pool_observation import PoolNode
 from autoscaler.clock import ManualClock
 from autoscaler.controller.accelerator_pools import AcceleratorPoolReporter
 from autoscaler.controller.pool_report import Decided
+from autoscaler.observers.node_pools import NodePoolSeen
+from policies.latency_class import ConsolidationSettings
 from tests.builders import NOW
 from tests.pool_builders import a_decision_report, a_scaler
 
@@ -38,6 +40,9 @@ class Nodes:
 
     def nodes(self) -> Sequence[PoolNode]:
         return (PoolNode("h100-od", 8, True), PoolNode("h100-od", 8, True), PoolNode(None, 8, True))
+
+    def node_pools(self) -> Mapping[str, NodePoolSeen]:
+        return {"h100-od": NodePoolSeen("h100-od", {}, 2, consolidation=ConsolidationSettings("Balanced", 60.0, None))}
 
     def write_accelerator_pool(self, name: str, status: AcceleratorPoolStatus) -> None:
         self.written.append(status)

@@ -1,0 +1,288 @@
+"""What is kept of the cluster for the checks, and how the documents of the API server become it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from autoscaler.api.accelerator_pool import AcceleratorPool
+from autoscaler.api.accelerators import accelerators_of_template
+from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.api.karpenter_duration import duration_seconds
+from autoscaler.node_pool_checks.finding import Finding
+
+Document = Mapping[str, Any]
+Version = tuple[int, int, int]
+
+CAPACITY_TYPE_KEY = "karpenter.sh/capacity-type"
+NODE_POOL_KEY = "karpenter.sh/nodepool"
+# Managers that write once by hand; whoever applies from files or charts writes again and again.
+_BY_HAND = frozenset({"kubectl-edit", "kubectl-patch", "kubectl-create", "kubectl-replace", "tokenscaler"})
+# Kubernetes' default where a pod template does not say.
+DEFAULT_GRACE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a NodePool's nodes."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """What a pod puts up with; an empty key tolerates all, an empty effect every effect."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether the pod may run beside this taint, as the scheduler sees it."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if not self.key:
+            return self.operator == "Exists"
+        return self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many nodes may be disrupted at once: "10%" or "1"; no reasons: for all of them."""
+
+    nodes: str
+    reasons: tuple[str, ...] = ()
+    is_scheduled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedNodePool:
+    """A NodePool of Karpenter. Durations None: Never, or for the termination grace period: not set."""
+
+    name: str
+    generation: int
+    ready_status: str = "True"
+    ready_message: str = ""
+    ready_generation: int = 0
+    limits: Mapping[str, str] = field(default_factory=dict)
+    limit_appliers: tuple[str, ...] = ()
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of requirements In, and labels, by key
+    taints: tuple[Taint, ...] = ()
+    consolidation_policy: str = "WhenEmptyOrUnderutilized"
+    consolidate_after_seconds: float | None = 0.0
+    budgets: tuple[Budget, ...] = (Budget("10%"),)
+    expire_after_seconds: float | None = 720 * 3600.0
+    termination_grace_seconds: float | None = None
+    static_replicas: int | None = None
+    node_class_group: str = ""
+    capacities: tuple[Mapping[str, str], ...] = ()  # of its nodes, each once
+
+    @property
+    def object(self) -> str:
+        """The NodePool in a finding."""
+        return f"NodePool {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodDisruptionBudget:
+    """A budget that selects the pods of a target."""
+
+    name: str  # NAMESPACE/NAME
+    disruptions_allowed: int
+    says: str  # the field and its value, such as maxUnavailable 0
+    blocks_always: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServingTarget:
+    """What an InferenceScaler scales, as far as nodes are concerned; without a template only the scaler is known."""
+
+    scaler: InferenceScaler
+    accelerators: int | None = None
+    requests: Mapping[str, str] = field(default_factory=dict)  # of one pod
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+    grace_seconds: float = DEFAULT_GRACE_SECONDS
+    priority_class: str = ""
+    keeps_off_disruption: bool = False  # karpenter.sh/do-not-disrupt on its pods
+    replica_appliers: tuple[str, ...] = ()
+    autoscalers: tuple[str, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    is_known: bool = True
+
+    @property
+    def object(self) -> str:
+        """The target in a finding."""
+        return (
+            f"{self.scaler.spec.scale_target_ref.kind} {self.scaler.namespace}/{self.scaler.spec.scale_target_ref.name}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Karpenter:
+    """The Karpenter that runs: None where its Deployment was not found, so that nobody can say."""
+
+    version: Version | None = None
+    has_interruption_queue: bool | None = None
+    serves_v1: bool = True
+    has_capacity_buffers: bool = False
+    has_static_replicas: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PatchRight:
+    """Whether the controller's account may patch a NodePool, and what a patch without effect came to."""
+
+    is_allowed: bool | None  # None: could not be asked
+    dry_run_problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorDaemon:
+    """A DaemonSet that takes accelerators on each node it runs on."""
+
+    name: str  # NAMESPACE/NAME
+    accelerators: int
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All that was read. `unread` are findings about what could not be."""
+
+    account: str  # the controller's, NAMESPACE/NAME
+    kubernetes: Version | None
+    karpenter: Karpenter
+    pools: tuple[AcceleratorPool, ...]
+    node_pools: Mapping[str, SurveyedNodePool]
+    targets: Mapping[str, tuple[ServingTarget, ...]]  # by AcceleratorPool
+    rights: Mapping[str, PatchRight] = field(default_factory=dict)
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    daemons: tuple[AcceleratorDaemon, ...] = ()
+    quota_cpus: int | None = None
+    unread: tuple[Finding, ...] = ()
+
+    def pairs(self) -> Iterable[tuple[AcceleratorPool, SurveyedNodePool]]:
+        """Every AcceleratorPool with each of its NodePools that exist."""
+        for pool in self.pools:
+            for name in pool.spec.node_pools.names:
+                if name in self.node_pools:
+                    yield pool, self.node_pools[name]
+
+    def targets_of(self, pool: AcceleratorPool) -> Sequence[ServingTarget]:
+        """The targets whose scalers refer to an AcceleratorPool."""
+        return self.targets.get(pool.name, ())
+
+
+def read_node_pool(document: Document, capacities: Iterable[Mapping[str, str]] = ()) -> SurveyedNodePool:
+    """A NodePool by its document; what is left out has Karpenter's default."""
+    metadata, spec, status = document["metadata"], document.get("spec") or {}, document.get("status") or {}
+    template = spec.get("template") or {}
+    node, disruption = template.get("spec") or {}, spec.get("disruption") or {}
+    conditions: Sequence[Document] = status.get("conditions") or ()
+    ready: Document = next((each for each in conditions if each.get("type") == "Ready"), {})
+    return SurveyedNodePool(
+        name=metadata["name"],
+        generation=int(metadata.get("generation", 0)),
+        ready_status=str(ready.get("status", "Unknown")),
+        ready_message=str(ready.get("message") or ready.get("reason") or "nobody has judged it yet"),
+        ready_generation=int(ready.get("observedGeneration", 0)),
+        limits={key: str(amount) for key, amount in (spec.get("limits") or {}).items()},
+        limit_appliers=appliers(metadata, "f:limits"),
+        values=_values(node.get("requirements") or (), (template.get("metadata") or {}).get("labels") or {}),
+        taints=tuple(
+            Taint(str(each.get("key")), str(each.get("value") or ""), str(each.get("effect")))
+            for each in node.get("taints") or ()
+        ),
+        consolidation_policy=str(disruption.get("consolidationPolicy", "WhenEmptyOrUnderutilized")),
+        consolidate_after_seconds=duration_seconds(disruption.get("consolidateAfter", "0s")),
+        budgets=tuple(map(_budget, disruption.get("budgets", [{"nodes": "10%"}]))),
+        expire_after_seconds=duration_seconds(node.get("expireAfter", "720h")),
+        termination_grace_seconds=duration_seconds(node.get("terminationGracePeriod", "Never")),
+        static_replicas=spec.get("replicas"),
+        node_class_group=str((node.get("nodeClassRef") or {}).get("group", "")),
+        capacities=tuple(capacities),
+    )
+
+
+def read_target(scaler: InferenceScaler, document: Document) -> ServingTarget:
+    """A target by its document. Of a LeaderWorkerSet the workers' pods count."""
+    spec = document.get("spec") or {}
+    template = spec.get("template") or (spec.get("leaderWorkerTemplate") or {}).get("workerTemplate") or {}
+    pod, annotations = template.get("spec") or {}, (template.get("metadata") or {}).get("annotations") or {}
+    grace_seconds = pod.get("terminationGracePeriodSeconds")
+    return ServingTarget(
+        scaler=scaler,
+        accelerators=scaler.spec.accelerators_per_replica or accelerators_of_template(document),
+        requests=_requests(pod.get("containers") or ()),
+        node_selector={key: str(value) for key, value in (pod.get("nodeSelector") or {}).items()},
+        tolerations=tuple(
+            Toleration(
+                *(str(each.get(key) or default) for key, default in (("key", ""), ("operator", "Equal"))),
+                *(str(each.get(key) or "") for key in ("value", "effect")),
+            )
+            for each in pod.get("tolerations") or ()
+        ),
+        grace_seconds=DEFAULT_GRACE_SECONDS if grace_seconds is None else float(grace_seconds),
+        priority_class=str(pod.get("priorityClassName") or ""),
+        keeps_off_disruption="karpenter.sh/do-not-disrupt" in annotations,
+        replica_appliers=appliers(document["metadata"], "f:replicas"),
+    )
+
+
+def read_disruption_budget(document: Document) -> PodDisruptionBudget:
+    """A PodDisruptionBudget by its document."""
+    spec, status, metadata = document.get("spec") or {}, document.get("status") or {}, document["metadata"]
+    key = "maxUnavailable" if "maxUnavailable" in spec else "minAvailable"
+    value = str(spec.get(key, ""))
+    return PodDisruptionBudget(
+        name=f"{metadata.get('namespace')}/{metadata['name']}",
+        disruptions_allowed=int(status.get("disruptionsAllowed", 0)),
+        says=f"{key} {value}",
+        blocks_always=(key, value) in {("maxUnavailable", "0"), ("maxUnavailable", "0%"), ("minAvailable", "100%")},
+    )
+
+
+def appliers(metadata: Document, name: str) -> tuple[str, ...]:
+    """The field managers that own a field of the spec and will write it again: appliers, and those not by hand."""
+    owners = {
+        str(entry.get("manager") or "unknown")
+        for entry in metadata.get("managedFields") or ()
+        if name in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+        and not entry.get("subresource")
+        and str(entry.get("manager")) not in _BY_HAND
+    }
+    return tuple(sorted(owners))
+
+
+def version_of(text: str) -> Version | None:
+    """The version in a text such as v1.14.1, or 1.37; None where there is none."""
+    match = re.search(r"([0-9]+)\.([0-9]+)(?:\.([0-9]+))?", text)
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3] or 0))
+
+
+def _values(requirements: Iterable[Document], labels: Document) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {str(key): (str(value),) for key, value in labels.items()}
+    for each in requirements:
+        if each.get("operator") == "In":
+            found[str(each.get("key"))] = tuple(str(value) for value in each.get("values") or ())
+    return found
+
+
+def _budget(document: Document) -> Budget:
+    reasons = tuple(str(reason) for reason in document.get("reasons") or ())
+    return Budget(str(document.get("nodes", "10%")), reasons, document.get("schedule") is not None)
+
+
+def _requests(containers: Iterable[Document]) -> dict[str, str]:
+    """What the only container asks for; of several, those that ask for a resource alone."""
+    found: dict[str, list[str]] = {}
+    for container in containers:
+        resources = container.get("resources") or {}
+        for key, amount in ((resources.get("limits") or {}) | (resources.get("requests") or {})).items():
+            found.setdefault(key, []).append(str(amount))
+    return {key: amounts[0] for key, amounts in found.items() if len(amounts) == 1}
