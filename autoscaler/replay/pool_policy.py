@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.api.inference_scaler import InferenceScaler, InferenceScalerSpec
 from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.pool_report import Crashed, Decided, Reporter
 from autoscaler.controller.reconcile import Reconciler
 from autoscaler.foresight.foresight import Foresight
 from autoscaler.replay.simulated_fleet import SimulatedFleet
+from autoscaler.replay.simulated_karpenter import node_capacity_of
 from autoscaler.replay.virtual_clock import Recurring
 from policies.parameters import Mode
 from policies.reasons import Reason
@@ -34,6 +36,7 @@ class ReconciledPolicy:
     """InferenceScalers, applied by the reconciler of the live controller: whatever their mode says, counts are written.
 
     `reporters` get the reports of every tick, as in the live controller; without a `foresight` nothing is forecast.
+    AcceleratorPools keep the limits of the fleet's NodePools in step, where the fleet has nodes.
     """
 
     def __init__(
@@ -42,11 +45,13 @@ class ReconciledPolicy:
         tick_seconds: float = 15.0,
         reporters: Sequence[Reporter] = (),
         foresight: Foresight | None = None,
+        accelerator_pools: Sequence[AcceleratorPool] = (),
     ) -> None:
         self._scalers = tuple(map(_as_if_we_wrote, scalers))
         self._tick_seconds = tick_seconds
         self._reporters = tuple(reporters)
         self._foresight = foresight
+        self._accelerator_pools = tuple(accelerator_pools)
 
     @property
     def name(self) -> str:
@@ -56,7 +61,16 @@ class ReconciledPolicy:
     def controllers(self, fleet: SimulatedFleet) -> Sequence[Recurring]:
         """One loop over all scalers."""
         actuators = dict.fromkeys(Mode, fleet)
-        reconciler = Reconciler(fleet, fleet, actuators, HistoryStore(), self._reporters, foresight=self._foresight)
+        nodes, pools = fleet.nodes, self._accelerator_pools
+        reconciler = Reconciler(
+            fleet,
+            fleet,
+            actuators,
+            HistoryStore(),
+            self._reporters,
+            foresight=self._foresight,
+            node_capacity=node_capacity_of(nodes, pools) if nodes is not None and pools else None,
+        )
         return (_ReconcilerTick(reconciler, fleet, self._scalers, self._tick_seconds),)
 
 

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.replay.faults import Fault
+from autoscaler.replay.node_result import node_result
+from autoscaler.replay.node_setup import NodesSetup
 from autoscaler.replay.pool_policy import PoolPolicy
 from autoscaler.replay.result import CostSoFar, PoolResult, pool_result
 from autoscaler.replay.serving_replica import Request
 from autoscaler.replay.simulated_fleet import SimulatedFleet
+from autoscaler.replay.simulated_nodes import SimulatedNodes
 from autoscaler.replay.simulated_pool import PoolSetup, SimulatedPool
 from autoscaler.replay.timeline import TimelineRecorder
 from autoscaler.replay.virtual_clock import TimedEvent, play
@@ -21,13 +24,19 @@ READING_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class ReplayRun:
-    """When a run begins and ends (simulated unix time), by which seed, and what goes wrong in it."""
+    """When a run begins and ends (simulated unix time), by which seed, on which nodes, and what goes wrong in it.
+
+    Without `nodes` every pod finds one at once, and replicas are paid for; with them whole nodes are, at their prices.
+    `trace_began_at` is second 0 of their lists of losses; left out, the start of the run.
+    """
 
     starts_at_seconds: float
     ends_at_seconds: float
     seed: int = 1
     faults: tuple[Fault, ...] = ()
     dollars_per_accelerator_hour: float = 0.0
+    nodes: NodesSetup | None = None
+    trace_began_at: float | None = None
 
 
 def replay(
@@ -44,15 +53,16 @@ def replay(
     """
     in_time = _between(requests, run.starts_at_seconds, run.ends_at_seconds)
     setup = replace(setup, keeps_latencies=True)
-    fleet = SimulatedFleet([(setup, in_time)], run.starts_at_seconds, run.seed)
+    fleet = SimulatedFleet([(setup, in_time)], run.starts_at_seconds, run.seed, _nodes(run, setup.sampled_one_in))
     pool = fleet.pools[setup.key]
     recorder = TimelineRecorder(pool, READING_SECONDS)
     parts = (*policy.controllers(fleet), recorder)
     ended_at = play(fleet, parts, run.ends_at_seconds, _events(run, pool), goes_on)
     was_stopped = ended_at < run.ends_at_seconds
-    cost = CostSoFar(pool.replica_seconds, ended_at)
+    nodes = None if fleet.nodes is None else node_result(fleet.nodes, ended_at)
+    cost = CostSoFar(pool.replica_seconds, ended_at, nodes)
     if not was_stopped:
-        _finish(pool, ended_at)
+        _finish(fleet, pool, ended_at)
     return pool_result(
         pool,
         policy.name,
@@ -78,9 +88,16 @@ def _events(run: ReplayRun, pool: SimulatedPool) -> Sequence[TimedEvent]:
     return [event for fault in run.faults for event in fault.events(pool, run.starts_at_seconds)]
 
 
-def _finish(pool: SimulatedPool, ended_at: float) -> None:
+def _nodes(run: ReplayRun, copies: int) -> SimulatedNodes | None:
+    if run.nodes is None:
+        return None
+    began_at = run.starts_at_seconds if run.trace_began_at is None else run.trace_began_at
+    return SimulatedNodes(run.nodes, run.seed, run.starts_at_seconds, began_at, copies)
+
+
+def _finish(fleet: SimulatedFleet, pool: SimulatedPool, ended_at: float) -> None:
     until = ended_at + READING_SECONDS  # at least: what arrived last has not reached a replica yet
-    pool.advance(until)
+    fleet.advance(until)
     while pool.requests_in_flight and until < ended_at + TAIL_SECONDS:
         until += READING_SECONDS
-        pool.advance(until)
+        fleet.advance(until)

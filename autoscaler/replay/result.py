@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from autoscaler.replay.node_result import NodeResult
 from autoscaler.replay.outcomes import RequestLatencies
 from autoscaler.replay.simulated_pool import CountChange, SimulatedPool
 from autoscaler.replay.timeline import TimelinePoint
@@ -26,7 +27,8 @@ class PoolResult:
 
     `requests` are those that arrived; `met` of them met all objectives. Requests that were refused (too long), dropped
     (killed with their replica) or not finished ten minutes after the end count as not met. Hours are of replicas that
-    exist, starting and draining ones included. Tokens are prompts and answers of finished requests.
+    exist, starting and draining ones included; where nodes were simulated, accelerator-hours and dollars are those of
+    whole nodes. Tokens are prompts and answers of finished requests.
     """
 
     policy: str
@@ -50,6 +52,8 @@ class PoolResult:
     points: tuple[TimelinePoint, ...]
     latencies: RequestLatencies
     was_stopped: bool = False  # before the end, by Ctrl-C
+    nodes: NodeResult | None = None  # where nodes were simulated
+    lost_to_reclaims: int = 0  # of the dropped requests: with a node that was reclaimed
 
     @property
     def attainment(self) -> float | None:
@@ -102,6 +106,7 @@ class CostSoFar:
 
     replica_seconds: float
     at_seconds: float
+    nodes: NodeResult | None = None
 
 
 def pool_result(
@@ -120,6 +125,9 @@ def pool_result(
         raise ValueError(f"pool {pool.setup.name} was set up without keeps_latencies")
     replica_hours = cost.replica_seconds / 3600.0
     accelerator_hours = replica_hours * pool.setup.profile.accelerators_per_replica
+    cost_dollars = accelerator_hours * dollars_per_accelerator_hour
+    if cost.nodes is not None:
+        accelerator_hours, cost_dollars = cost.nodes.accelerator_hours, cost.nodes.cost_dollars
     return PoolResult(
         policy=policy,
         seed=seed,
@@ -134,7 +142,7 @@ def pool_result(
         inter_token_latency=quantiles(np.frombuffer(latencies.token_gap, dtype=np.float32)),
         replica_hours=replica_hours,
         accelerator_hours=accelerator_hours,
-        cost_dollars=accelerator_hours * dollars_per_accelerator_hour,
+        cost_dollars=cost_dollars,
         tokens=outcomes.finished_tokens * each,
         preemptions=pool.preemptions,
         max_replicas=max((point.wanted for point in points), default=pool.spec_replicas),
@@ -142,4 +150,6 @@ def pool_result(
         points=points,
         latencies=latencies,
         was_stopped=was_stopped,
+        nodes=cost.nodes,
+        lost_to_reclaims=outcomes.lost_to_reclaims * each,
     )

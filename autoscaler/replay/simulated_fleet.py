@@ -13,6 +13,7 @@ from autoscaler.observers.metrics import PoolKey, PoolQuery
 from autoscaler.observers.workload import ScaleTarget, Workload, WorkloadUnavailable
 from autoscaler.replay.serving_replica import Request
 from autoscaler.replay.simulated_metrics import SimulatedMetrics
+from autoscaler.replay.simulated_nodes import STEP_SECONDS, SimulatedNodes
 from autoscaler.replay.simulated_pool import PoolSetup, SimulatedPool
 from policies.cold_start import learn_cold_start
 from policies.observation import MetricsObservation, ObservationUnavailable
@@ -27,9 +28,17 @@ class SimulatedFleet:
     """
 
     def __init__(
-        self, pools: Sequence[tuple[PoolSetup, Iterator[Request]]], started_at_seconds: float, seed: int
+        self,
+        pools: Sequence[tuple[PoolSetup, Iterator[Request]]],
+        started_at_seconds: float,
+        seed: int,
+        nodes: SimulatedNodes | None = None,
     ) -> None:
-        """Requests of each pool come in order of arrival, in simulated unix seconds."""
+        """Requests of each pool come in order of arrival, in simulated unix seconds. Without `nodes` a replica finds
+        one at once. Nodes that a sampled fleet stands on stand for as many as its replicas do.
+        """
+        self.nodes = nodes
+        self._next_step = started_at_seconds + STEP_SECONDS
         self.now_seconds = started_at_seconds
         self._pools: dict[PoolKey, SimulatedPool] = {}
         self._metrics: dict[PoolKey, SimulatedMetrics] = {}
@@ -38,6 +47,8 @@ class SimulatedFleet:
             pool = SimulatedPool(setup, requests, generator, started_at_seconds)
             self._pools[setup.key] = pool
             self._metrics[setup.key] = SimulatedMetrics(setup.engine, setup.profile.kv_capacity_tokens, pool.pages)
+            if nodes is not None:
+                nodes.take_in(pool)
 
     @property
     def pools(self) -> Mapping[PoolKey, SimulatedPool]:
@@ -46,15 +57,23 @@ class SimulatedFleet:
 
     def advance(self, until_seconds: float) -> None:
         """Lets everything happen up to `until_seconds` (simulated unix time)."""
+        if self.nodes is not None:
+            while self._next_step <= until_seconds:
+                self._advance_pools(self._next_step)
+                self.nodes.step(tuple(self._pools.values()), self._next_step)
+                self._next_step += STEP_SECONDS
+        self._advance_pools(until_seconds)
+        self.now_seconds = until_seconds
+
+    def _advance_pools(self, until_seconds: float) -> None:
         for pool in self._pools.values():
             pool.advance(until_seconds)
-        self.now_seconds = until_seconds
 
     def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
         """The pool's pods as they are at the time the fleet was advanced to."""
         pool = self._pools.get(scaler.key)
-        if pool is None or scaler.spec.scale_target_ref.name != pool.setup.target_name:
-            reference = scaler.spec.scale_target_ref
+        if pool is None or scaler.spec.first_target_ref.name != pool.setup.target_name:
+            reference = scaler.spec.first_target_ref
             return WorkloadUnavailable(
                 Reason.TARGET_NOT_FOUND,
                 f"{reference.kind} {scaler.namespace}/{reference.name} is not part of the simulated fleet",
@@ -76,6 +95,7 @@ class SimulatedFleet:
             replicas=replace(counts, starting=counts.starting - late, stuck=counts.stuck + late),
             pods=pool.pods,
             is_rolling_out=pool.is_rolling_out,
+            accelerators_per_replica=None if self.nodes is None else setup.profile.accelerators_per_replica,
             cold_start=cold_start if pool.starts else None,
             starts=pool.starts,
         )
