@@ -2,11 +2,11 @@
 
 The load's work (replicas' worth, `replica_work.py`) is smoothed over a window; the plan has work / u + sqrt(work) / 2
 replicas, ordered one mean cold start early, so that no dip shorter than a cold start is followed. Cold starts take
-exactly their mean, as somebody who knows the future knows them too. For each of several windows the largest u is sought
-by bisection at which 99.5 % of the requests meet their objectives; the plan with the fewest accelerator-hours counts.
-It is the best of this family, and so at least what the very best plan would need. Of a long load only six evenly spaced
-parts are run in the search, and the hours of the whole plan are counted up. Where even a fleet of several times
-the work gets less than 99.5 %, the target is half a point below what that fleet gets.
+exactly their mean, as somebody who knows the future knows them too, and no node is lost or refused. For each of several
+windows the largest u is sought by bisection at which 99.5 % of the requests meet their objectives; the plan with the
+fewest accelerator-hours counts. It is the best of this family, and so at least what the very best plan would need. Of a
+long load only six evenly spaced parts are run in the search, and the hours of the whole plan are counted up. Where even
+a fleet of several times the work gets less than 99.5 %, the target is half a point below what that fleet gets.
 """
 
 from __future__ import annotations
@@ -103,8 +103,11 @@ class _Search:
         self.tried = 0
         self.was_stopped = False
         mean = stage.fleet.cold_start.mean_seconds
+        nodes = stage.fleet.nodes
         fixed = ColdStart((ColdStartPhase("known", mean, 0.0),))
-        self._stage = replace(stage, fleet=replace(stage.fleet, cold_start=fixed))
+        if nodes is not None:
+            fixed, nodes = stage.fleet.cold_start.at_its_mean(), nodes.without_trouble()
+        self._stage = replace(stage, fleet=replace(stage.fleet, cold_start=fixed, nodes=nodes))
         self._drawn = drawn
         self._seed = seed
         load = stage.load.bins(drawn, BIN_SECONDS)
@@ -142,7 +145,7 @@ class _Search:
                 low = middle
                 found = Clairvoyant(
                     counts=counts,
-                    accelerator_hours=trial.replica_hours * self._stage.fleet.profile.accelerators_per_replica,
+                    accelerator_hours=trial.accelerator_hours,
                     replica_hours=trial.replica_hours,
                     attainment=trial.attainment,
                     target=target,
@@ -158,7 +161,7 @@ class _Search:
     def _try(self, counts: tuple[int, ...]) -> _Trial:
         self.tried += 1
         met = requests = 0
-        simulated_hours = planned_hours = 0.0
+        simulated_hours = planned_hours = accelerator_hours = 0.0
         for part in self._parts:
             planned = counts[part.first_bin : part.end_bin]
             stage = replace(self._stage, load=part.load)
@@ -166,16 +169,22 @@ class _Search:
             self.was_stopped = self.was_stopped or result.was_stopped
             met, requests = met + result.met, requests + result.requests
             simulated_hours += result.replica_hours
+            accelerator_hours += result.accelerator_hours
             planned_hours += math.fsum(planned) * BIN_SECONDS / 3600.0
         # What was simulated has the replicas that drain as well, and a last bin that may be shorter.
         hours = math.fsum(counts) * BIN_SECONDS / 3600.0 * simulated_hours / planned_hours
-        return _Trial(met / max(requests, 1), hours)
+        # Where nodes are simulated, whole ones are paid for.
+        per_replica: float = self._stage.fleet.profile.accelerators_per_replica
+        if self._stage.fleet.nodes is not None:
+            per_replica = accelerator_hours / simulated_hours
+        return _Trial(met / max(requests, 1), hours, hours * per_replica)
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
     attainment: float
     replica_hours: float  # of the whole plan
+    accelerator_hours: float
 
 
 @dataclass(frozen=True, slots=True)

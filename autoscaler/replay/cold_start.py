@@ -19,6 +19,15 @@ class ColdStartPhase:
     median_seconds: float
     spread: float
 
+    @property
+    def mean_seconds(self) -> float:
+        """Of a log-normal duration: its median times exp(spread^2 / 2)."""
+        return self.median_seconds * math.exp(self.spread**2 / 2)
+
+    def at_its_mean(self) -> ColdStartPhase:
+        """The same without chance."""
+        return ColdStartPhase(self.name, self.mean_seconds, 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class ColdStart:
@@ -28,8 +37,8 @@ class ColdStart:
 
     @property
     def mean_seconds(self) -> float:
-        """The mean duration of a start: a log-normal phase's is its median times exp(spread^2 / 2)."""
-        return sum(phase.median_seconds * math.exp(phase.spread**2 / 2) for phase in self.phases)
+        """The mean duration of a start."""
+        return sum(phase.mean_seconds for phase in self.phases)
 
     def draw_seconds(self, generator: np.random.Generator) -> float:
         """The duration of one start; 0.0 without phases."""
@@ -41,6 +50,10 @@ class ColdStart:
             (phase.name, float(generator.lognormal(np.log(phase.median_seconds), phase.spread)))
             for phase in self.phases
         )
+
+    def at_its_mean(self) -> ColdStart:
+        """The same phases without chance."""
+        return ColdStart(tuple(phase.at_its_mean() for phase in self.phases))
 
     def without(self, name: str) -> ColdStart:
         """The same without the phase of that name."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.controller.pool_report import Reporter
+from autoscaler.replay.cold_start import NODE_PHASE
 from autoscaler.replay.fleet_description import Fleet
 from autoscaler.replay.policy_files import PoolIdentity, ReplayedPolicy, RunContext
 from autoscaler.replay.replay import ReplayRun, replay
@@ -14,7 +15,7 @@ from autoscaler.replay.replica_work import work
 from autoscaler.replay.result import PoolResult
 from autoscaler.replay.simulated_pool import PoolSetup
 from autoscaler.replay.trace import RequestTrace
-from autoscaler.replay.trace_load import TraceLoad
+from autoscaler.replay.trace_load import TRACE_BEGINS_AT_SECONDS, TraceLoad
 
 # What the first replicas are sized by.
 FIRST_SECONDS = 600.0
@@ -48,7 +49,7 @@ class Stage:
             target_name=identity.target_name,
             engine=identity.engine,
             profile=self.fleet.profile,
-            cold_start=self.fleet.cold_start,
+            cold_start=self.fleet.cold_start if self.fleet.nodes is None else self.fleet.cold_start.without(NODE_PHASE),
             objectives=self.fleet.objectives,
             initial_replicas=initial_replicas,
             scrape=self.fleet.scrape,
@@ -69,9 +70,12 @@ class Stage:
     def run(
         self, policy: ReplayedPolicy, drawn: RequestTrace, seed: int, reporters: Sequence[Reporter] = ()
     ) -> PoolResult:
-        """One run of one policy. The first replicas are within the policy's own bounds."""
-        load = self.load
+        """One run of one policy. The first replicas are within the policy's own bounds, and find room on nodes."""
+        load, nodes = self.load, self.fleet.nodes
         first = min(max(self.first_replicas(drawn), policy.minimum), policy.maximum)
+        if nodes is not None:
+            room = nodes.most_replicas(self.fleet.profile.accelerators_per_replica, load.sampled_one_in)
+            first = first if room is None else min(first, room)
         return replay(
             policy.make(RunContext(load, seed, reporters)),
             self.setup(policy.identity, first),
@@ -81,6 +85,8 @@ class Stage:
                 ends_at_seconds=load.ends_at_seconds,
                 seed=seed,
                 dollars_per_accelerator_hour=self.fleet.description.dollars_per_accelerator_hour,
+                nodes=nodes,
+                trace_began_at=TRACE_BEGINS_AT_SECONDS,
             ),
             self._progress(policy.name, seed),
         )

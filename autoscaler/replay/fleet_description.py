@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 from pydantic import Field
 
 from autoscaler.api.document import read_fields
-from autoscaler.api.yaml_documents import YamlProblem, read_documents
-from autoscaler.replay.cold_start import ColdStart, ColdStartPhase
+from autoscaler.api.yaml_documents import YamlDocument, YamlProblem, read_documents
+from autoscaler.replay.cold_start import NEW_NODE, NODE_PHASE, ColdStart, ColdStartPhase
+from autoscaler.replay.node_description import NodesDescription
+from autoscaler.replay.node_setup import NodesSetup
 from autoscaler.replay.outcomes import LatencyObjectives
 from autoscaler.replay.replica_profile import (
     BadProfileFileError,
@@ -31,7 +33,10 @@ DEFAULT_PROFILE = "llama-3.1-8b-bf16-1xh100-vllm"
 class PhaseDescription(ParameterModel):
     """One phase of a start."""
 
-    name: str = Field(min_length=1, description="node, image, load, or what you call it.")
+    name: str = Field(
+        min_length=1,
+        description="What you call it. With nodes described, node and image are what happens once a node.",
+    )
     median_seconds: float = Field(gt=0, le=7200, description="Half of all starts take less, in seconds.")
     spread: float = Field(default=0.25, ge=0, le=2, description="Standard deviation of the logarithm.")
 
@@ -84,11 +89,17 @@ class FleetDescription(ParameterModel):
         description="Simulate one of so many requests and replicas. Null: 1 up to six million requests, then more.",
     )
     dollars_per_accelerator_hour: float = Field(default=3.0, ge=0, description="What an accelerator costs. Default 3.")
+    nodes: NodesDescription | None = Field(
+        default=None, description="The nodes under the replicas. Null: every replica finds one at once."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A fleet that can be simulated, and what was assumed about it because nobody said otherwise."""
+    """A fleet that can be simulated, and what was assumed about it because nobody said otherwise.
+
+    Where it has `nodes`, the phase of the cold start that is called node is their launch.
+    """
 
     profile: ReplicaProfile
     cold_start: ColdStart
@@ -96,6 +107,7 @@ class Fleet:
     scrape: ScrapeSettings
     description: FleetDescription
     assumptions: tuple[str, ...] = ()
+    nodes: NodesSetup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +145,41 @@ def _read(path: Path) -> Fleet | FleetRefused:
     fields: dict[str, Any] = {str(name): value for name, value in document.content.items()}
     parsed = read_fields(fields, FleetDescription, "")
     if isinstance(parsed, tuple):
-        problems = [problem.lstrip(".") for problem in parsed]
-        return FleetRefused(tuple(f"{path}, line {document.line_of(problem)}: {problem}" for problem in problems))
-    return _fleet(parsed, path, f"{path}, line {document.line_of('profile')}: ", ())
+        return FleetRefused(tuple(_with_line(path, document, problem.lstrip(".")) for problem in parsed))
+    fleet = _fleet(parsed, path, f"{path}, line {document.line_of('profile')}: ", ())
+    problems = list(_contradictions(parsed, fleet))
+    refused = fleet.problems if isinstance(fleet, FleetRefused) else ()
+    if problems or refused:
+        return FleetRefused((*refused, *(_with_line(path, document, problem) for problem in problems)))
+    return fleet
+
+
+def _with_line(path: Path, document: YamlDocument, problem: str) -> str:
+    return f"{path}, line {document.line_of(problem)}: {problem}"
+
+
+def _contradictions(description: FleetDescription, fleet: Fleet | FleetRefused) -> Iterator[str]:
+    """What a FLEET.yaml with nodes says twice, or cannot mean."""
+    nodes, stated = description.nodes, description.model_fields_set
+    if nodes is None:
+        return
+    problems = list(nodes.problems())
+    yield from problems
+    if "dollars_per_accelerator_hour" in stated:
+        yield "dollarsPerAcceleratorHour: nodes.dollarsPerAcceleratorHour has the prices; leave this one out"
+    if "cold_start" in stated and not any(phase.name == NODE_PHASE for phase in description.cold_start):
+        yield (
+            "coldStart has no phase called node, and with nodes described it says how long a new one takes; "
+            "add {name: node, medianSeconds: ...}"
+        )
+    if problems or isinstance(fleet, FleetRefused) or description.initial_replicas is None or fleet.nodes is None:
+        return
+    room = fleet.nodes.most_replicas(fleet.profile.accelerators_per_replica)
+    if room is not None and description.initial_replicas > room:
+        yield (
+            f"initialReplicas is {description.initial_replicas}, and the limits of the NodePools have room for {room} "
+            "at the start; raise the limits or lower initialReplicas"
+        )
 
 
 def _fleet(description: FleetDescription, path: Path, where: str, assumptions: tuple[str, ...]) -> Fleet | FleetRefused:
@@ -152,16 +196,29 @@ def _fleet(description: FleetDescription, path: Path, where: str, assumptions: t
         return FleetRefused((f"{where}{error}",))
     except OSError as error:
         return FleetRefused((f"{where}profilesFile {description.profiles_file}: cannot be read: {error.strerror}",))
-    if "dollars_per_accelerator_hour" not in description.model_fields_set:
+    cold_start, nodes = _starts(description), description.nodes
+    if nodes is not None and "cold_start" not in description.model_fields_set:
+        phases = ", ".join(f"{phase.name} {phase.median_seconds:g} s" for phase in cold_start.phases)
+        assumptions = (*assumptions, f"a start on a new node takes: {phases}")
+    if nodes is None and "dollars_per_accelerator_hour" not in description.model_fields_set:
         price = description.dollars_per_accelerator_hour
         assumptions = (*assumptions, f"an accelerator costs {price:g} dollars an hour")
-    phases = tuple(ColdStartPhase(each.name, each.median_seconds, each.spread) for each in description.cold_start)
+    launch = cold_start.phase(NODE_PHASE)
     objectives, scrape = description.objectives, description.scrape
     return Fleet(
         profile=profile,
-        cold_start=ColdStart(phases),
+        cold_start=cold_start,
         objectives=LatencyObjectives(objectives.time_to_first_token_seconds, objectives.inter_token_latency_seconds),
         scrape=ScrapeSettings(scrape.interval_seconds, scrape.delay_seconds),
         description=description,
         assumptions=assumptions,
+        nodes=None if nodes is None or launch is None else nodes.setup(launch),
+    )
+
+
+def _starts(description: FleetDescription) -> ColdStart:
+    if description.nodes is not None and "cold_start" not in description.model_fields_set:
+        return NEW_NODE
+    return ColdStart(
+        tuple(ColdStartPhase(each.name, each.median_seconds, each.spread) for each in description.cold_start)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from autoscaler.api.node_shape import NodeShape
 from autoscaler.replay.cold_start import ColdStartPhase
@@ -59,13 +59,22 @@ class NodesSetup:
     node_pools: tuple[NodePoolSetup, ...]
     dollars_per_accelerator_hour: Mapping[CapacityType, float]
 
-    def most_replicas(self, accelerators_per_replica: int) -> int | None:
-        """The replicas that the limits, as they stand at the beginning, have room for; None: nothing limits them."""
+    def most_replicas(self, accelerators_per_replica: int, copies: int = 1) -> int | None:
+        """The replicas that the limits, as they stand at the beginning, have room for; None: nothing limits them.
+
+        With `copies` each node stands for so many, and so does each replica.
+        """
         counts = [self.shape.whole_nodes(pool.limits) for pool in self.node_pools]
-        limited = [count for count in counts if count is not None]
+        limited = [count // copies for count in counts if count is not None]
         if len(limited) < len(counts):
             return None
         each = self.shape.accelerators
         if accelerators_per_replica > each:
-            return sum(limited) // math.ceil(accelerators_per_replica / each)
-        return sum(limited) * (each // accelerators_per_replica)
+            return sum(limited) // math.ceil(accelerators_per_replica / each) * copies
+        return sum(limited) * (each // accelerators_per_replica) * copies
+
+    def without_trouble(self) -> NodesSetup:
+        """One NodePool on demand without limits, losses and chance; empty nodes go as soon as any of these would."""
+        soonest = min(pool.consolidate_after_seconds for pool in self.node_pools)
+        pool = NodePoolSetup("any", CapacityType.ON_DEMAND, consolidate_after_seconds=soonest)
+        return replace(self, node_pools=(pool,), launch=self.launch.at_its_mean())
