@@ -24,7 +24,7 @@ setup: $(VENV)/.installed ## create .venv with the locked requirements
 
 lock: $(VENV)/.installed ## renew the locked requirements (hashes, no addresses)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade pyproject.toml --extra forecast -o deploy/requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade pyproject.toml --extra forecast --group test --group dev -o tests/requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade pyproject.toml --extra forecast --extra tune --group test --group dev -o tests/requirements.txt
 
 demo: setup ## the real loop on a simulated fleet: no cluster, no Prometheus
 	@$(BIN)/tokenscaler demo

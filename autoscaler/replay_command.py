@@ -21,7 +21,7 @@ from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
 from autoscaler.prometheus.source import PrometheusSource
 from autoscaler.replay.agent_sessions import PREFIX, AgentSessions, read_agent_sessions
-from autoscaler.replay.baselines.baseline import BASELINES, Occasion, make_baseline
+from autoscaler.replay.baselines.baseline import BASELINES, PUBLISHED, Occasion, make_baseline
 from autoscaler.replay.clairvoyant import Clairvoyant, find_clairvoyant
 from autoscaler.replay.comparison import PolicyOutcome, Stage, compare
 from autoscaler.replay.decision_file import DecisionFile
@@ -35,6 +35,9 @@ from autoscaler.replay.report_text import report_table
 from autoscaler.replay.shadow import shadows
 from autoscaler.replay.trace import BinnedTrace, RequestTrace, TraceError, read_trace
 from autoscaler.replay.trace_load import Trace, TraceLoad, trace_load
+from autoscaler.tuning.baseline_search import best_parameters
+from autoscaler.tuning.optimiser import missing_optimiser
+from autoscaler.tuning.scenes import Scene
 
 # Below so many simulated replicas a step of a sampled fleet is too large a part of it to tell policies apart.
 FEWEST_SAMPLED_REPLICAS = 10
@@ -145,6 +148,8 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     for name in request.baselines:
         if name not in BASELINES:
             problems.append(f"--baseline {name}: no baseline is called so; there are: {', '.join(BASELINES)}")
+    if request.tunes_baselines and (missing := missing_optimiser()):
+        problems.append(f"--tune-baselines {missing}")
     problems += _unwritable(request)
     if isinstance(policies, PoliciesRefused):
         # Whose load is to be read from Prometheus is not known; what is wrong with a file can be said all the same.
@@ -287,8 +292,19 @@ def _baselines(
     minimum = min(policy.minimum for policy in prepared.policies)
     maximum = max(policy.maximum for policy in prepared.policies)
     occasion = Occasion(stage, prepared.drawn, request.seed, clairvoyant, max(1, minimum), maximum)
-    made = (make_baseline(name, occasion, request.tunes_baselines) for name in request.baselines)
+    made = (
+        _tuned_baseline(name, occasion) if request.tunes_baselines else make_baseline(name, occasion)
+        for name in request.baselines
+    )
     return [policy for policy in made if policy is not None]
+
+
+def _tuned_baseline(name: str, occasion: Occasion) -> ReplayedPolicy | None:
+    stage, bounds = occasion.stage, (occasion.minimum, occasion.maximum)
+    scene = Scene(name, stage.fleet, stage.load, stage.load)
+    found = best_parameters(name, scene, bounds, stage.seeds, lambda what, share: stage.tells(what, 0, share))
+    policy = make_baseline(name, occasion, found or PUBLISHED)
+    return policy if policy is None or found is None else replace(policy, name=f"{name} (tuned)")
 
 
 @contextmanager

@@ -32,8 +32,11 @@ class AIBrixAPA:
 
     interval_seconds = 10.0
 
-    def __init__(self, target_kv_usage: float = TARGET_KV_USAGE) -> None:
+    def __init__(
+        self, target_kv_usage: float = TARGET_KV_USAGE, down_cooldown_seconds: float = DOWN_COOLDOWN_SECONDS
+    ) -> None:
         self._target = target_kv_usage
+        self._cooldown_seconds = down_cooldown_seconds
         self._wishes: list[tuple[float, int]] = []
 
     def desired(self, world: PoolWorld, now_seconds: float) -> int | None:
@@ -43,6 +46,6 @@ class AIBrixAPA:
             return None
         current = world.pool.spec_replicas
         wish = desired_pods(sum(usages) / len(usages), self._target, current)
-        self._wishes = [each for each in self._wishes if each[0] > now_seconds - DOWN_COOLDOWN_SECONDS]
+        self._wishes = [each for each in self._wishes if each[0] > now_seconds - self._cooldown_seconds]
         self._wishes.append((now_seconds, wish))
         return wish if wish >= current else min(current, max(count for _, count in self._wishes))

@@ -1,10 +1,11 @@
-"""Which baselines are there? The visible table: one line and one file each, with the values that tuning tries."""
+"""Which baselines are there? The visible table: one line and one file each, with the parameters that may be tuned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 from autoscaler.replay.baselines.aibrix_apa import AIBrixAPA
 from autoscaler.replay.baselines.dynamo_planner import DynamoPlanner
@@ -54,41 +55,54 @@ class ServedByOne:
 
 
 @dataclass(frozen=True, slots=True)
+class Tunable:
+    """A parameter of a baseline, and between which values its best one is sought."""
+
+    name: str
+    low: float
+    high: float
+
+
+# A baseline's own parameters by name; what is not in it has the value that its documentation recommends.
+Parameters: TypeAlias = Mapping[str, float]
+PUBLISHED: Parameters = {}
+
+
+@dataclass(frozen=True, slots=True)
 class Baseline:
-    """A published policy. `make` takes a tuned parameter, None for the one that its documentation recommends."""
+    """A published policy. `make` gives None where it cannot be made on an occasion."""
 
-    make: Callable[[Occasion, float | None], ReplayedPolicy | None]
-    tries: Callable[[Occasion], Sequence[float]] = lambda occasion: ()
-
-
-SHARES = (0.4, 0.5, 0.6, 0.7, 0.85)
+    make: Callable[[Occasion, Parameters], ReplayedPolicy | None]
+    tunables: Callable[[Occasion], tuple[Tunable, ...]] = lambda occasion: ()
+    knows_the_future: bool = False
 
 
-def _oracle(occasion: Occasion, parameter: float | None) -> ReplayedPolicy | None:
+def make_baseline(name: str, occasion: Occasion, parameters: Parameters = PUBLISHED) -> ReplayedPolicy | None:
+    """A baseline with the parameters of its documentation, or with others; None where it cannot be made."""
+    return BASELINES[name].make(occasion, parameters)
+
+
+def _oracle(occasion: Occasion, parameters: Parameters) -> ReplayedPolicy | None:
     return None if occasion.clairvoyant is None else planned_policy("oracle", occasion.clairvoyant.counts)
 
 
-def _static_peak(occasion: Occasion, parameter: float | None) -> ReplayedPolicy:
+def _static_peak(occasion: Occasion, parameters: Parameters) -> ReplayedPolicy:
     target = occasion.clairvoyant.target if occasion.clairvoyant else None
     return static_peak(occasion.stage, occasion.drawn, occasion.seed, target)
 
 
-def _keda_hpa(occasion: Occasion, threshold: float | None) -> ReplayedPolicy:
-    bounds = (occasion.minimum, occasion.maximum)
-    return _replayed(occasion, keda_hpa(*bounds) if threshold is None else keda_hpa(*bounds, threshold))
+def _keda_hpa(occasion: Occasion, parameters: Parameters) -> ReplayedPolicy:
+    return _replayed(occasion, keda_hpa(occasion.minimum, occasion.maximum, **parameters))
 
 
-def _hpa_queue(occasion: Occasion, in_flight: float | None) -> ReplayedPolicy:
-    return _replayed(occasion, hpa_queue(occasion.minimum, occasion.maximum, in_flight))
+def _hpa_queue(occasion: Occasion, parameters: Parameters) -> ReplayedPolicy:
+    return _replayed(occasion, hpa_queue(occasion.minimum, occasion.maximum, **parameters))
 
 
 def _peer(
-    name: str,
-    make_rule: Callable[[Occasion, float | None], PeerRule],
-    occasion: Occasion,
-    parameter: float | None,
+    name: str, make_rule: Callable[[Occasion, Parameters], PeerRule], occasion: Occasion, parameters: Parameters
 ) -> ReplayedPolicy:
-    policy = PeerPolicy(name, occasion.minimum, occasion.maximum, lambda: (make_rule(occasion, parameter),))
+    policy = PeerPolicy(name, occasion.minimum, occasion.maximum, lambda: (make_rule(occasion, parameters),))
     return _replayed(occasion, policy)
 
 
@@ -97,67 +111,64 @@ def _replayed(occasion: Occasion, policy: PoolPolicy) -> ReplayedPolicy:
     return ReplayedPolicy(policy.name, identity, occasion.minimum, occasion.maximum, lambda run: policy)
 
 
-def _llmd_slo(occasion: Occasion, up: float | None) -> PeerRule:
+def _llmd_slo(occasion: Occasion, parameters: Parameters) -> PeerRule:
     objectives = occasion.stage.fleet.objectives
-    both = (objectives.time_to_first_token_seconds, objectives.inter_token_latency_seconds)
-    return LlmdSLO(*both) if up is None else LlmdSLO(*both, up)
+    return LlmdSLO(objectives.time_to_first_token_seconds, objectives.inter_token_latency_seconds, **parameters)
 
 
-def _dynamo(occasion: Occasion, correction: float | None) -> PeerRule:
+def _dynamo(occasion: Occasion, parameters: Parameters) -> PeerRule:
     fleet = occasion.stage.fleet
-    return DynamoPlanner(fleet.profile, fleet.objectives, correction or 1.0)
+    return DynamoPlanner(fleet.profile, fleet.objectives, **parameters)
 
 
-def _in_flight(occasion: Occasion) -> Sequence[float]:
-    return [share * occasion.replica.requests_in_flight for share in SHARES]
+# Shares of what a replica serves within its objectives.
+LEAST_SHARE, MOST_SHARE = 0.3, 1.0
+
+
+def _in_flight(name: str, occasion: Occasion) -> Tunable:
+    served = occasion.replica.requests_in_flight
+    return Tunable(name, LEAST_SHARE * served, MOST_SHARE * served)
+
+
+def _tokens(name: str, occasion: Occasion) -> Tunable:
+    served = occasion.replica.tokens_per_second
+    return Tunable(name, LEAST_SHARE * served, MOST_SHARE * served)
 
 
 BASELINES: Mapping[str, Baseline] = {
-    "keda-hpa": Baseline(_keda_hpa, lambda o: [share * o.replica.tokens_per_second for share in SHARES]),
-    "hpa-queue": Baseline(_hpa_queue, _in_flight),
+    "keda-hpa": Baseline(_keda_hpa, lambda o: (_tokens("threshold", o), Tunable("down_window_seconds", 60.0, 900.0))),
+    "hpa-queue": Baseline(
+        _hpa_queue, lambda o: (_in_flight("in_flight_per_replica", o), Tunable("down_window_seconds", 60.0, 900.0))
+    ),
     "knative-kpa": Baseline(
-        partial(_peer, "knative-kpa", lambda o, target: KnativeKPA() if target is None else KnativeKPA(target)),
-        _in_flight,
+        partial(_peer, "knative-kpa", lambda o, parameters: KnativeKPA(**parameters)),
+        lambda o: (
+            _in_flight("concurrency_per_replica", o),
+            Tunable("stable_seconds", 30.0, 600.0),
+            Tunable("down_delay_seconds", 1.0, 900.0),
+        ),
     ),
     "aibrix-apa": Baseline(
-        partial(_peer, "aibrix-apa", lambda o, target: AIBrixAPA() if target is None else AIBrixAPA(target)),
-        lambda o: (0.05, 0.1, 0.2, 0.3, 0.4, 0.6),
+        partial(_peer, "aibrix-apa", lambda o, parameters: AIBrixAPA(**parameters)),
+        lambda o: (Tunable("target_kv_usage", 0.03, 0.7), Tunable("down_cooldown_seconds", 60.0, 900.0)),
     ),
     "llmd-wva": Baseline(
-        partial(_peer, "llmd-wva", lambda o, share: LlmdWVA() if share is None else LlmdWVA(share)),
-        lambda o: (0.3, 0.45, 0.6, 0.75, 0.95),
+        partial(_peer, "llmd-wva", lambda o, parameters: LlmdWVA(**parameters)),
+        lambda o: (Tunable("up_share", 0.2, 0.95), Tunable("window_seconds", 15.0, 600.0)),
     ),
-    "llmd-slo": Baseline(partial(_peer, "llmd-slo", _llmd_slo), lambda o: (0.35, 0.45, 0.65, 0.75)),
-    "dynamo-planner": Baseline(partial(_peer, "dynamo-planner", _dynamo), lambda o: (0.5, 0.6, 0.7, 0.8)),
+    "llmd-slo": Baseline(
+        partial(_peer, "llmd-slo", _llmd_slo),
+        lambda o: (Tunable("up", 0.3, 0.85), Tunable("down_window_seconds", 60.0, 600.0)),
+    ),
+    "dynamo-planner": Baseline(
+        partial(_peer, "dynamo-planner", _dynamo),
+        lambda o: (Tunable("correction", 0.4, 1.0), Tunable("down_sensitivity", 0.4, 0.95)),
+    ),
     "ray-serve": Baseline(
-        partial(_peer, "ray-serve", lambda o, target: RayServe() if target is None else RayServe(target)), _in_flight
+        partial(_peer, "ray-serve", lambda o, parameters: RayServe(**parameters)),
+        lambda o: (_in_flight("target_ongoing_requests", o), Tunable("down_delay_seconds", 60.0, 900.0)),
     ),
-    "static-peak": Baseline(_static_peak),
-    "static-mean": Baseline(lambda occasion, parameter: static_mean(occasion.stage, occasion.drawn)),
-    "oracle": Baseline(_oracle),
+    "static-peak": Baseline(_static_peak, knows_the_future=True),
+    "static-mean": Baseline(lambda occasion, parameters: static_mean(occasion.stage, occasion.drawn)),
+    "oracle": Baseline(_oracle, knows_the_future=True),
 }
-
-
-def make_baseline(name: str, occasion: Occasion, is_tuned: bool = False) -> ReplayedPolicy | None:
-    """A baseline with its documentation's parameters or, tuned, with the best of several for this very load.
-
-    Best is the least of hours by the documentation's hours + 10 x share of missed requests: one in a hundred requests
-    missed is worth a tenth of the fleet. None where it cannot be made on this occasion.
-    """
-    baseline = BASELINES[name]
-    published = baseline.make(occasion, None)
-    if not is_tuned or published is None:
-        return published
-    candidates = [published, *(baseline.make(occasion, value) for value in baseline.tries(occasion))]
-    results = [
-        (candidate, occasion.stage.run(candidate, occasion.drawn, occasion.seed))
-        for candidate in candidates
-        if candidate is not None
-    ]
-    work_hours = min(result.replica_hours for _, result in results if not result.was_stopped) if results else 0.0
-    if not work_hours:
-        return published
-    best, _ = min(
-        results, key=lambda pair: pair[1].replica_hours / work_hours + 10.0 * (1.0 - (pair[1].attainment or 0.0))
-    )
-    return replace(best, name=f"{name} (tuned)")

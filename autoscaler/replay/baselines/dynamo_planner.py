@@ -26,7 +26,9 @@ def replicas_for(requests: float, seconds: float, engine_requests_per_second: fl
     return max(1, math.ceil(requests / seconds / engine_requests_per_second))
 
 
-def step(gaps: list[float], objective: float, current: int, least: int) -> int:
+def step(
+    gaps: list[float], objective: float, current: int, least: int, down_sensitivity: float = DOWN_SENSITIVITY
+) -> int:
     """The load loop's next count from the estimated token gap of each engine.
 
     With one replica less each of the others has N / (N - 1) of the load, and the gap grows at least as much.
@@ -35,7 +37,7 @@ def step(gaps: list[float], objective: float, current: int, least: int) -> int:
         return current + 1
     if current > least and gaps:
         grown = max(gaps) * current / (current - 1)
-        if grown < DOWN_SENSITIVITY * objective:
+        if grown < down_sensitivity * objective:
             return current - 1
     return max(current, least)
 
@@ -45,11 +47,18 @@ class DynamoPlanner:
 
     interval_seconds = LOAD_SECONDS
 
-    def __init__(self, profile: ReplicaProfile, objectives: LatencyObjectives, correction: float = 1.0) -> None:
+    def __init__(
+        self,
+        profile: ReplicaProfile,
+        objectives: LatencyObjectives,
+        correction: float = 1.0,
+        down_sensitivity: float = DOWN_SENSITIVITY,
+    ) -> None:
         """`correction` is a factor on what the profile says an engine serves."""
         self._profile = profile
         self._objectives = objectives
         self._correction = correction
+        self._down_sensitivity = down_sensitivity
         self._counted_at = -math.inf
         self._counted = (0, 0, 0)
         self._least = 1
@@ -63,7 +72,8 @@ class DynamoPlanner:
         if replicas.ready != replicas.spec or replicas.terminating:
             return max(current, self._least)
         gaps = [self._gap_seconds(page) for page in world.pool.pages_now()]
-        return step(gaps, self._objectives.inter_token_latency_seconds, current, self._least)
+        objective = self._objectives.inter_token_latency_seconds
+        return step(gaps, objective, current, self._least, self._down_sensitivity)
 
     def _update_least(self, world: PoolWorld, now_seconds: float) -> None:
         outcomes = world.pool.outcomes

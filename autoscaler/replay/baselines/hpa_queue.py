@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autoscaler.replay.baselines.hpa_windows import with_windows
 from autoscaler.replay.promql_reading import Expression, read_promql
 from autoscaler.replay.simulated_prometheus import single_value
 from autoscaler.replay.stock_hpa import PoolWorld, StockHPA
@@ -48,11 +49,17 @@ class QueryMetric:
         return MeasuredMetric(TargetType.AVERAGE_VALUE, milli_target(self.target), (milli_value(value),))
 
 
-def hpa_queue(minimum: int, maximum: int, in_flight_per_replica: float | None = None) -> StockHPA:
+def hpa_queue(
+    minimum: int,
+    maximum: int,
+    in_flight_per_replica: float | None = None,
+    down_window_seconds: float | None = None,
+) -> StockHPA:
     """The HPA; with `in_flight_per_replica` on running and waiting requests instead."""
     metric = (
         QueryMetric(read_promql(WAITING), WAITING_PER_REPLICA)
         if in_flight_per_replica is None
         else QueryMetric(read_promql(IN_FLIGHT), in_flight_per_replica)
     )
-    return StockHPA("hpa-queue", max(1, minimum), maximum, (metric,), BEHAVIOR)
+    behavior = with_windows(BEHAVIOR, down_seconds=down_window_seconds)
+    return StockHPA("hpa-queue", max(1, minimum), maximum, (metric,), behavior)

@@ -6,6 +6,7 @@ of 8 replicas where that is more than there are.
 
 from __future__ import annotations
 
+from autoscaler.replay.baselines.hpa_windows import with_windows
 from autoscaler.replay.keda import Fallback, FallbackBehavior, PrometheusTrigger, ScaledObject
 from autoscaler.replay.promql_reading import read_promql
 from policies.constraints.behavior import (
@@ -27,7 +28,12 @@ BEHAVIOR = ScalingBehavior(
 )
 
 
-def keda_hpa(minimum: int, maximum: int, threshold: float = TOKENS_PER_REPLICA_PER_SECOND) -> ScaledObject:
+def keda_hpa(
+    minimum: int,
+    maximum: int,
+    threshold: float = TOKENS_PER_REPLICA_PER_SECOND,
+    down_window_seconds: float | None = None,
+) -> ScaledObject:
     """The ScaledObject."""
     return ScaledObject(
         name="keda-hpa",
@@ -35,5 +41,5 @@ def keda_hpa(minimum: int, maximum: int, threshold: float = TOKENS_PER_REPLICA_P
         minimum=minimum,
         maximum=maximum,
         fallback=Fallback(3, 8, FallbackBehavior.CURRENT_IF_HIGHER),
-        behavior=BEHAVIOR,
+        behavior=with_windows(BEHAVIOR, down_seconds=down_window_seconds),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from autoscaler.replay.baselines.hpa_windows import with_windows
 from autoscaler.replay.baselines.peer import SlidingMean
 from autoscaler.replay.promql_reading import read_promql
 from autoscaler.replay.simulated_prometheus import single_value
@@ -61,7 +62,14 @@ class LlmdSLO:
 
     interval_seconds = 15.0
 
-    def __init__(self, first_token_objective: float, token_objective: float, up: float = UP_LIMIT) -> None:
+    def __init__(
+        self,
+        first_token_objective: float,
+        token_objective: float,
+        up: float = UP_LIMIT,
+        down_window_seconds: float | None = None,
+    ) -> None:
+        self._behavior = with_windows(BEHAVIOR, down_seconds=down_window_seconds)
         self._objectives = (first_token_objective, token_objective)
         self._up, self._down = up, up * DOWN_LIMIT / UP_LIMIT
         self._stress = SlidingMean(MEAN_SECONDS)
@@ -85,7 +93,7 @@ class LlmdSLO:
         pods = world.pods
         ready_share = pods.ready / pods.spec if pods.spec else 1.0
         wish = desired_replicas(stress, ready_share, pods.spec, self._up, self._down)
-        spec = HPASpec(1, 10**6, (ProposedReplicas(wish),), Tolerance(0.0, 0.0), BEHAVIOR)
+        spec = HPASpec(1, 10**6, (ProposedReplicas(wish),), Tolerance(0.0, 0.0), self._behavior)
         outcome = reconcile(spec, pods, self._memory, now_seconds)
         self._memory = outcome.memory
         return outcome.replicas

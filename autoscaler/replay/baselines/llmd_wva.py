@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
+from autoscaler.replay.baselines.hpa_windows import with_windows
 from autoscaler.replay.stock_hpa import PoolWorld
 from policies.constraints.behavior import ScaleDownRules, ScaleUpRules, ScalingBehavior
 from policies.hpa.metric_proposal import Tolerance
@@ -49,7 +50,9 @@ class LlmdWVA:
 
     interval_seconds = 30.0
 
-    def __init__(self, up_share: float = UP_SHARE) -> None:
+    def __init__(self, up_share: float = UP_SHARE, window_seconds: float | None = None) -> None:
+        """`window_seconds` is the stabilization window of its HPA, either way."""
+        self._behavior = with_windows(BEHAVIOR, window_seconds, window_seconds)
         self._shares = (up_share, up_share * DOWN_SHARE / UP_SHARE)
         self._held: deque[float] = deque(maxlen=KEPT_OBSERVATIONS)
         self._memory = HPAMemory()
@@ -71,7 +74,7 @@ class LlmdWVA:
         is_settled = replicas.ready == replicas.spec and not replicas.terminating
         if is_settled or not self._wish:
             self._wish = desired_replicas(demand, holds, pods.spec, *self._shares)
-        spec = HPASpec(1, 10**6, (ProposedReplicas(self._wish),), Tolerance(0.1, 0.1), BEHAVIOR)
+        spec = HPASpec(1, 10**6, (ProposedReplicas(self._wish),), Tolerance(0.1, 0.1), self._behavior)
         outcome = reconcile(spec, pods, self._memory, now_seconds)
         self._memory = outcome.memory
         return outcome.replicas

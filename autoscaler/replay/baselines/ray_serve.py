@@ -22,8 +22,13 @@ class RayServe:
 
     interval_seconds = 10.0
 
-    def __init__(self, target_ongoing_requests: float = TARGET_ONGOING_REQUESTS) -> None:
+    def __init__(
+        self,
+        target_ongoing_requests: float = TARGET_ONGOING_REQUESTS,
+        down_delay_seconds: float = DOWN_DELAY_SECONDS,
+    ) -> None:
         self._target = target_ongoing_requests
+        self._down_delay_seconds = down_delay_seconds
         self._ongoing = SlidingMean(LOOK_BACK_SECONDS)
         self._wishes_in_a_row = 0  # positive: to grow, negative: to shrink
 
@@ -42,7 +47,7 @@ class RayServe:
                 return wish
         elif wish < current:
             self._wishes_in_a_row = min(0, self._wishes_in_a_row) - 1
-            if -self._wishes_in_a_row > DOWN_DELAY_SECONDS / self.interval_seconds:
+            if -self._wishes_in_a_row > self._down_delay_seconds / self.interval_seconds:
                 self._wishes_in_a_row = 0
                 return wish
         else:

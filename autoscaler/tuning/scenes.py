@@ -1,0 +1,87 @@
+"""On which loads is a policy tuned, and on which later ones is it judged?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from autoscaler.replay.agent_sessions import AgentSessions
+from autoscaler.replay.comparison import Stage
+from autoscaler.replay.fleet_description import Fleet
+from autoscaler.replay.trace_load import TraceLoad
+
+# With fewer requests held out, half a percent of them is a handful.
+FEW_REQUESTS = 2000
+
+
+class Part(StrEnum):
+    """Which part of every load a run is on."""
+
+    SEARCH = "search"
+    HELD_OUT = "held-out"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A load on a fleet, cut in two: parameters are sought on the first part, and judged on the second."""
+
+    name: str
+    fleet: Fleet
+    search: TraceLoad
+    held_out: TraceLoad
+
+    def load(self, part: Part) -> TraceLoad:
+        """The load of one part."""
+        return self.search if part is Part.SEARCH else self.held_out
+
+    def stage(self, part: Part, goes_on: Callable[[], bool] = lambda: True) -> Stage:
+        """What policies are run on; a run ends early once `goes_on` says False."""
+        return Stage(self.fleet, self.load(part), tells=lambda name, seed, share: goes_on())
+
+
+def cut_scene(name: str, fleet: Fleet, load: TraceLoad, held_out_percent: float) -> Scene:
+    """The load up to the cut and from there on; in both, only what lies before is history."""
+    cut = load.end_seconds - (load.end_seconds - load.start_seconds) * held_out_percent / 100.0
+    return Scene(name, fleet, replace(load, end_seconds=cut), replace(load, start_seconds=cut))
+
+
+def part_problems(scenes: Sequence[Scene], seed: int) -> Iterator[str]:
+    """Of every part without a request, what to do."""
+    for scene in scenes:
+        for part in Part:
+            load = scene.load(part)
+            if not len(load.draw(seed)):
+                where = f"its {part.value} part, from {load.start_seconds:g} to {load.end_seconds:g} s"
+                yield f"{scene.name}: no request arrives in {where}; choose another --start, --end or --hold-out"
+
+
+def part_assumptions(scenes: Sequence[Scene], seed: int) -> Iterator[str]:
+    """What a reader should know of the parts."""
+    for scene in scenes:
+        search, held_out = scene.search, scene.held_out
+        yield (
+            f"{scene.name}: tuned on its seconds {search.start_seconds:g} to {search.end_seconds:g}, "
+            f"judged on {held_out.start_seconds:g} to {held_out.end_seconds:g}"
+        )
+        requests = len(held_out.draw(seed))
+        if requests < FEW_REQUESTS:
+            yield f"{scene.name}: only {requests} requests are held out, so their shares are coarse"
+
+
+def load_digest(load: TraceLoad) -> str:
+    """Tells loads apart: what is in the trace, and which part of it is used how often."""
+    trace = load.trace
+    digest = hashlib.sha256(repr((load.scale, load.start_seconds, load.end_seconds, load.sampled_one_in)).encode())
+    digest.update(repr(load.shared_prefix_tokens).encode())
+    if isinstance(trace, AgentSessions):
+        digest.update(repr(trace).encode())
+    else:
+        for name in trace.__slots__:
+            column = getattr(trace, name)
+            if isinstance(column, np.ndarray):
+                digest.update(np.ascontiguousarray(column).tobytes())
+    return digest.hexdigest()[:16]
