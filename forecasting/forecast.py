@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol
-
-import numpy as np
 
 from forecasting import parameters as chosen
 from forecasting.arrays import FloatArray
@@ -77,7 +78,7 @@ class Forecast:
 
     def step_for(self, until_seconds: float) -> int:
         """The step whose bin holds the moment `until_seconds` after the origin; it may lie beyond the last step."""
-        return max(1, int(np.ceil(until_seconds / self.bin_seconds)))
+        return max(1, math.ceil(until_seconds / self.bin_seconds))
 
     def window_quantile(self, until_seconds: float, level: float) -> float | ForecastUnavailable:
         """Quantile of the largest bin of all that begin before the moment `until_seconds` after the origin.
@@ -89,11 +90,11 @@ class Forecast:
         step = self.step_for(until_seconds)
         if step > len(self.window_quantiles):
             return self._too_long(until_seconds)
-        return float(np.interp(level, self.levels, self.window_quantiles[step - 1]))
+        return _between(self.levels, self.window_quantiles[step - 1], level)
 
     def peak(self, level: float) -> tuple[float, float]:
         """The quantile of the largest bin ahead, and the moment (unix time) at which the bin begins that makes it."""
-        loads = [float(np.interp(level, self.levels, row)) for row in self.window_quantiles]
+        loads = [_between(self.levels, row, level) for row in self.window_quantiles]
         first = next(place for place, load in enumerate(loads) if load >= loads[-1])
         return loads[-1], self.origin_seconds + first * self.bin_seconds
 
@@ -150,6 +151,16 @@ def level_from_costs(miss_cost: float, idle_cost: float) -> float:
     if miss_cost <= 0 or idle_cost <= 0:
         raise ValueError(f"costs must be positive: miss_cost={miss_cost}, idle_cost={idle_cost}")
     return miss_cost / (miss_cost + idle_cost)
+
+
+def _between(levels: Sequence[float], quantiles: Sequence[float], level: float) -> float:
+    """The quantile at a level: on the line between the two nearest, beyond the first or the last that one."""
+    above = bisect_right(levels, level)
+    if above in (0, len(levels)):
+        return quantiles[max(above - 1, 0)]
+    low, high = levels[above - 1], levels[above]
+    slope = (quantiles[above] - quantiles[above - 1]) / (high - low)
+    return slope * (level - low) + quantiles[above - 1]
 
 
 def _said_ratio(ratio: float | None) -> str:

@@ -192,13 +192,15 @@ def _reason(situation: Situation, telling: list[DecisionStep]) -> Reason:
 
 def _next_history(situation: Situation, steps: tuple[DecisionStep, ...], desired_replicas: int) -> ScalingHistory:
     now_seconds, sight, history = situation.now_seconds, situation.sight, situation.history
-    kept_seconds = longest_window_seconds(situation.decision_input)
+    recommendations = history.recommendations
     divergence = divergence_of(situation.decision_input, history)
     for step in steps:
         if step.name == RECOMMENDED_AFTER and not is_refusal(situation, step.reason):
-            history = with_recommendation(history, now_seconds, step.after, kept_seconds)
+            kept_seconds = longest_window_seconds(situation.decision_input)
+            recommendations = with_recommendation(recommendations, now_seconds, step.after, kept_seconds)
     return replace(
         history,
+        recommendations=recommendations,
         last_desired_replicas=desired_replicas,
         last_seen_replicas=situation.current_replicas,
         blind_since_seconds=sight.blind_since_seconds,

@@ -129,15 +129,15 @@ def longest_period_seconds(policies: Iterable[ScalingPolicy]) -> float:
 
 
 def with_recommendation(
-    history: ScalingHistory, now_seconds: float, replicas: int, kept_seconds: float
-) -> ScalingHistory:
-    """The history with one more recommendation, and without those that are older than `kept_seconds`."""
-    younger = tuple(
+    recommendations: Iterable[TimedRecommendation], now_seconds: float, replicas: int, kept_seconds: float
+) -> tuple[TimedRecommendation, ...]:
+    """The recommendations with one more, and without those that are older than `kept_seconds`."""
+    younger = [
         earlier
-        for earlier in history.recommendations
+        for earlier in recommendations
         if earlier.replicas != replicas and now_seconds - earlier.at_seconds < kept_seconds
-    )
-    return replace(history, recommendations=(*younger, TimedRecommendation(now_seconds, replicas)))
+    ]
+    return (*younger, TimedRecommendation(now_seconds, replicas))
 
 
 def after_any_gap(history: ScalingHistory, now_seconds: float) -> ScalingHistory:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from policies.hpa.metric_proposal import MAXIMUM_INT32, whole_replicas
 from policies.reasons import Reason
-from policies.wording import number
+from policies.wording import filled_in, number
+
+# A record holds no infinity, and this is where a count ends.
+MOST_REPLICAS = float(MAXIMUM_INT32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +20,15 @@ class ScalingRecommendation:
     `replicas` is `demand / per_replica`, as an External metric with an AverageValue target is in HPA. Replicas that
     are not seen stand at their peers' mean in it; in `cautious_replicas` they count as full, and lowering is judged by
     that one. `values` holds the terms of the formula by name, units in the names, so that a record can be checked by
-    hand.
+    hand. `words` say it, with {} for each of `terms` in turn.
     """
 
     recommender: str
     replicas: float | None
     reason: Reason
-    message: str
+    words: str
     values: Mapping[str, float]
+    terms: tuple[float | str, ...] = ()
     demand: float = 0.0
     per_replica: float = 1.0
     cautious_replicas: float | None = None
@@ -32,6 +36,13 @@ class ScalingRecommendation:
     is_exact: bool = False  # a count somebody has written down: no tolerance applies
     is_forecast: bool = False  # of what is to come: it proves nothing of now, and alone it lowers nothing
     is_advice: bool = False  # recorded, and without effect
+
+    @property
+    def message(self) -> str:
+        """The vote in words, its count at the end. Made here and not with the vote: most are read by nobody."""
+        if self.replicas is None:
+            return self.words
+        return f"{filled_in(self.words, self.terms)} {number(self.replicas)}"
 
     @property
     def rounded_up(self) -> int:
@@ -52,27 +63,30 @@ def vote(
     reason: Reason,
     demand: float,
     per_replica: float,
-    message: str,
+    words: str,
     values: Mapping[str, float],
     *,
+    terms: tuple[float | str, ...] = (),
     cautious_demand: float | None = None,
     reads_replicas: bool = True,
     is_exact: bool = False,
     is_forecast: bool = False,
     is_advice: bool = False,
 ) -> ScalingRecommendation:
-    """A vote of `demand / per_replica` replicas; the number is put at the end of the message.
+    """A vote of `demand / per_replica` replicas. `words` have a {} for each of `terms`; the count comes behind them.
 
     `cautious_demand` defaults to the demand: nothing is unknown. No vote is for more than the int32 maximum.
     """
-    replicas = _at_most_int32(demand / per_replica)
-    cautious = replicas if cautious_demand is None else max(replicas, _at_most_int32(cautious_demand / per_replica))
+    replicas = cautious = min(demand / per_replica, MOST_REPLICAS)
+    if cautious_demand is not None and cautious_demand > demand:
+        cautious = min(cautious_demand / per_replica, MOST_REPLICAS)
     return ScalingRecommendation(
         recommender=recommender,
         replicas=replicas,
         reason=reason,
-        message=f"{message} {number(replicas)}",
+        words=words,
         values=values,
+        terms=terms,
         demand=demand,
         per_replica=per_replica,
         cautious_replicas=cautious,
@@ -81,11 +95,6 @@ def vote(
         is_forecast=is_forecast,
         is_advice=is_advice,
     )
-
-
-def _at_most_int32(replicas: float) -> float:
-    """A record holds no infinity, and the int32 maximum is where a count ends."""
-    return min(replicas, float(MAXIMUM_INT32))
 
 
 def abstention(

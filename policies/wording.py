@@ -7,11 +7,15 @@ from collections.abc import Iterable
 
 def number(value: float) -> str:
     """A quantity for reading: three or more significant digits, thousands apart (213 000; 7.89; 0.800; 1.00e+20)."""
-    if abs(value) >= 1e15:
-        return f"{value:.2e}"
-    if value == round(value) or abs(value) >= 1000:
-        return f"{value:,.0f}".replace(",", " ")
-    return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
+    size = abs(value)
+    if value % 1 and size < 1000:
+        return f"{value:.2f}" if size >= 1 else f"{value:.3f}"
+    return f"{value:,.0f}".replace(",", " ") if size < 1e15 else f"{value:.2e}"
+
+
+def filled_in(words: str, terms: Iterable[float | str]) -> str:
+    """The words with each {} in turn replaced by a term; numbers are written for reading."""
+    return words.format(*(term if isinstance(term, str) else number(term) for term in terms))
 
 
 def counted(count: int, noun: str) -> str:

@@ -26,14 +26,16 @@ def limit_by_tolerance(situation: Situation, replicas: int) -> Limited:
     As in HPA, with the target's own count in place of its status: surge pods of a rollout are no demand. Votes below
     the largest are below the band, or in it with the same result, so to judge the largest is to judge each.
     """
-    tolerant = largest(vote for vote in situation.recommendations if not vote.is_exact)
+    tolerant = situation.binding
+    if tolerant is not None and tolerant.is_exact:
+        tolerant = largest(vote for vote in situation.recommendations if not vote.is_exact)
     if tolerant is None or tolerant.replicas is None:
         return Limited(replicas, Reason.NOT_LIMITED, "no vote that a tolerance applies to")
-    exact = largest(vote for vote in situation.recommendations if vote.is_exact)
+    exact = max((vote.rounded_up for vote in situation.recommendations if vote.is_exact), default=0)
     current = situation.current_replicas
     band = tolerance_of(situation.parameters)
     proposed = propose_average_value(tolerant.demand, tolerant.per_replica, current, band)
-    after = max(proposed, 0 if exact is None else exact.rounded_up)
+    after = max(proposed, exact)
     if after == replicas:
         return Limited(replicas, Reason.NOT_LIMITED, f"{number(tolerant.replicas)} against {current} replicas")
     message = (

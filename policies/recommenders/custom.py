@@ -12,7 +12,6 @@ from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
 from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
 from policies.recommenders.query_values import known_query
-from policies.wording import number
 
 if TYPE_CHECKING:
     from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
@@ -58,7 +57,8 @@ def _recommend(
         Reason.CUSTOM,
         milli_value(value),
         milli_target(parameters.per_replica),
-        f"{parameters.name} ({number(value)} at {number(parameters.per_replica)} a replica) needs",
+        "{} ({} at {} a replica) needs",
         {"value": value, "valuePerReplica": parameters.per_replica},
+        terms=(parameters.name, value, parameters.per_replica),
         reads_replicas=False,
     )

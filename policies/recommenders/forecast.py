@@ -13,7 +13,7 @@ from policies.observation import MetricsObservation
 from policies.parameter_model import CelRule, ParameterModel
 from policies.reasons import Reason
 from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
-from policies.wording import duration, number
+from policies.wording import duration
 
 if TYPE_CHECKING:
     from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
@@ -127,8 +127,7 @@ def recommend_forecast(decision_input: DecisionInput) -> tuple[ScalingRecommenda
             Reason.FORECAST,
             needed,
             share,
-            f"the forecast for the next {duration(ahead_seconds)} ({number(100 * parameters.level)} % quantile "
-            f"{number(demand)} tokens a second at {number(share)} a replica) needs",
+            "the forecast for the next {} ({} % quantile {} tokens a second at {} a replica) needs",
             {
                 "tokensPerSecondExpected": demand,
                 "tokensPerSecondPerReplica": share,
@@ -136,6 +135,7 @@ def recommend_forecast(decision_input: DecisionInput) -> tuple[ScalingRecommenda
                 "aheadSeconds": ahead_seconds,
                 "untilSeconds": until_seconds,
             },
+            terms=(duration(ahead_seconds), 100 * parameters.level, demand, share),
             reads_replicas=False,
             is_forecast=True,
             is_advice=is_advice,

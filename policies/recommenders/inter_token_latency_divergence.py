@@ -117,15 +117,15 @@ def recommend_inter_token_latency_divergence(decision_input: DecisionInput) -> t
         return (abstention(NAME, corroboration),)
     growth = min(LARGEST_GROWTH, GROWTH_AT_DEFAULT_RATIO * divergence.ratio / DEFAULT_RATIO)
     ready = decision_input.replicas.ready
-    why = f"p99 is {number(divergence.ratio)} times the median; {corroboration or 'nothing else goes with it'}"
     return (
         vote(
             NAME,
             Reason.INTER_TOKEN_LATENCY_DIVERGENCE,
             ready * (1.0 + growth),
             1.0,
-            f"gaps between tokens ({why}) need",
+            "gaps between tokens (p99 is {} times the median; {}) need",
             {"gapRatio": divergence.ratio, "readyReplicas": float(ready), "growth": growth},
+            terms=(divergence.ratio, corroboration or "nothing else goes with it"),
             is_advice=not corroboration,
         ),
     )

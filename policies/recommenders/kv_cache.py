@@ -11,7 +11,6 @@ from policies.reasons import Reason
 from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
 from policies.recommenders.replica_signals import known_signal, over_all_replicas
 from policies.signals import Signal
-from policies.wording import number
 
 if TYPE_CHECKING:
     from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
@@ -47,8 +46,9 @@ def recommend_kv_cache(decision_input: DecisionInput) -> tuple[ScalingRecommenda
             Reason.KV_CACHE,
             used.likely,
             highest,
-            f"KV cache (mean use {number(usage.mean * 100)} %, at most {number(highest * 100)} %) needs",
+            "KV cache (mean use {} %, at most {} %) needs",
             {"kvCacheUsageSum": used.likely, "kvCacheUsagePerReplica": highest},
+            terms=(usage.mean * 100, highest * 100),
             cautious_demand=used.cautious,
         ),
     )

@@ -10,7 +10,6 @@ from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
 from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
 from policies.recommenders.query_values import known_query
-from policies.wording import number
 
 if TYPE_CHECKING:
     from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
@@ -43,8 +42,9 @@ def recommend_pending_requests(decision_input: DecisionInput) -> tuple[ScalingRe
             Reason.PENDING_REQUESTS,
             pending,
             per_replica,
-            f"pending requests ({number(pending)} at {number(per_replica)} a replica) need",
+            "pending requests ({} at {} a replica) need",
             {"pendingRequests": pending, "pendingRequestsPerReplica": per_replica},
+            terms=(pending, per_replica),
             reads_replicas=False,
         ),
     )

@@ -11,7 +11,6 @@ from policies.reasons import Reason
 from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
 from policies.recommenders.replica_signals import known_signal, over_all_replicas
 from policies.signals import Signal
-from policies.wording import number
 
 if TYPE_CHECKING:
     from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
@@ -54,12 +53,13 @@ def recommend_token_rate(decision_input: DecisionInput) -> tuple[ScalingRecommen
             Reason.TOKEN_RATE,
             rate,
             full,
-            f"token rate ({number(rate)} a second at {number(full)} a replica) needs",
+            "token rate ({} a second at {} a replica) needs",
             {
                 "promptTokensPerSecond": prompts.likely,
                 "generationTokensPerSecond": generations.likely,
                 "tokensPerSecondPerReplica": full,
             },
+            terms=(rate, full),
             cautious_demand=prompts.cautious + generations.cautious,
         ),
     )

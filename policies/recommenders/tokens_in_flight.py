@@ -13,7 +13,6 @@ from policies.reasons import Reason
 from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
 from policies.recommenders.replica_signals import Estimate, known_signal, over_all_replicas
 from policies.signals import PoolSignal, Signal
-from policies.wording import number
 
 if TYPE_CHECKING:
     from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
@@ -71,8 +70,9 @@ def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRe
             Reason.TOKENS_IN_FLIGHT,
             tokens.likely,
             per_replica,
-            f"tokens in flight ({number(tokens.likely)} in all, {number(per_replica)} is a replica's share) need",
+            "tokens in flight ({} in all, {} is a replica's share) need",
             {"tokensInFlight": tokens.likely, "tokensPerReplica": per_replica},
+            terms=(tokens.likely, per_replica),
             cautious_demand=tokens.cautious,
         ),
     )

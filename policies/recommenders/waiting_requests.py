@@ -11,7 +11,6 @@ from policies.reasons import Reason
 from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
 from policies.recommenders.replica_signals import known_signal, over_all_replicas
 from policies.signals import Signal
-from policies.wording import number
 
 if TYPE_CHECKING:
     from policies.decision_input import DecisionInput  # it holds the parameters below, so it cannot be imported here
@@ -47,8 +46,9 @@ def recommend_waiting_requests(decision_input: DecisionInput) -> tuple[ScalingRe
             Reason.WAITING_REQUESTS,
             requests.likely,
             per_replica,
-            f"waiting requests ({number(requests.likely)} at {number(per_replica)} a replica) need",
+            "waiting requests ({} at {} a replica) need",
             {"waitingRequests": requests.likely, "waitingRequestsPerReplica": per_replica},
+            terms=(requests.likely, per_replica),
             cautious_demand=requests.cautious,
         ),
     )

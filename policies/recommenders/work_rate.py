@@ -10,7 +10,6 @@ from policies.reasons import Reason
 from policies.recommendation import NoOpinion, ScalingRecommendation, abstention, vote
 from policies.recommenders.replica_signals import known_signal
 from policies.signals import PoolSignal, Signal
-from policies.wording import number
 
 if TYPE_CHECKING:
     from policies.decision_input import DecisionInput  # it holds the parameters, so it cannot be imported here
@@ -39,30 +38,31 @@ def recommend_work_rate(decision_input: DecisionInput) -> tuple[ScalingRecommend
     likely = max(work.last_minute.likely, RECENT_SHARE * work.last_half_minute.likely)
     cautious = max(work.last_minute.cautious, RECENT_SHARE * work.last_half_minute.cautious)
     utilization = capacity.safe_utilization
+    words, terms = _in_words(work, likely)
     return (
         vote(
             NAME,
             Reason.WORK_RATE,
             likely,
             utilization,
-            f"work rate ({_in_words(work, likely)} at {number(utilization)} a replica) needs",
+            f"work rate ({words} at {{}} a replica) needs",
             {
                 "workPerSecondLastMinute": work.last_minute.likely,
                 "workPerSecondLastHalfMinute": work.last_half_minute.likely,
                 "safeUtilization": utilization,
             },
+            terms=(*terms, utilization),
             cautious_demand=cautious,
         ),
     )
 
 
-def _in_words(work: WorkRate, likely: float) -> str:
+def _in_words(work: WorkRate, likely: float) -> tuple[str, tuple[float, ...]]:
+    """Words for the work, and their terms."""
     if work.arrivals_per_second is None or work.seconds_per_request is None:
-        return f"{number(likely)} replicas' time"
-    return (
-        f"{number(likely)} replicas' time: {number(work.arrivals_per_second)} requests a second take "
-        f"{number(work.seconds_per_request)} s of one each"
-    )
+        return "{} replicas' time", (likely,)
+    words = "{} replicas' time: {} requests a second take {} s of one each"
+    return words, (likely, work.arrivals_per_second, work.seconds_per_request)
 
 
 def _not_learned(decision_input: DecisionInput) -> ScalingRecommendation:

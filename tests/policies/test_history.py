@@ -129,8 +129,8 @@ def test_a_decision_alone_is_no_event() -> None:
 
 def test_a_recommendation_is_kept_once_at_its_last_time() -> None:
     history = a_history(recommended={300: 4, 200: 5, 100: 4, 50: 6})
-    history = with_recommendation(history, NOW, 5, kept_seconds=250)
-    assert history.recommendations == (
+    kept = with_recommendation(history.recommendations, NOW, 5, kept_seconds=250)
+    assert kept == (
         TimedRecommendation(NOW - 100, 4),
         TimedRecommendation(NOW - 50, 6),
         TimedRecommendation(NOW, 5),
@@ -139,8 +139,9 @@ def test_a_recommendation_is_kept_once_at_its_last_time() -> None:
 
 def test_a_recommendation_is_forgotten_at_the_end_of_its_window() -> None:
     """At its very end no window asks for it any more."""
-    history = with_recommendation(a_history(recommended={250: 4, 249.9: 5}), NOW, 6, kept_seconds=250)
-    assert history.recommendations == (TimedRecommendation(NOW - 249.9, 5), TimedRecommendation(NOW, 6))
+    history = a_history(recommended={250: 4, 249.9: 5})
+    kept = with_recommendation(history.recommendations, NOW, 6, kept_seconds=250)
+    assert kept == (TimedRecommendation(NOW - 249.9, 5), TimedRecommendation(NOW, 6))
 
 
 def test_what_is_remembered_does_not_grow_with_time() -> None:
