@@ -26,6 +26,7 @@ from autoscaler.replay.clairvoyant import Clairvoyant, find_clairvoyant
 from autoscaler.replay.comparison import PolicyOutcome, Stage, compare
 from autoscaler.replay.decision_file import DecisionFile
 from autoscaler.replay.fleet_description import Fleet, FleetDescription, FleetRefused, fleet_from
+from autoscaler.replay.node_agreement import assumed_of_pools, disagreements
 from autoscaler.replay.policy_files import PoliciesRefused, PoolIdentity, ReplayedPolicy, read_policies
 from autoscaler.replay.recorded_load import RecordedTime, read_recorded_load
 from autoscaler.replay.replica_work import work
@@ -159,6 +160,8 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
         load = _load(request, description, policies[0].identity)
     if isinstance(load, str):
         problems.append(load)
+    if not isinstance(policies, PoliciesRefused) and not isinstance(fleet, FleetRefused):
+        problems += _node_problems(policies, fleet)
     if problems or isinstance(policies, PoliciesRefused) or isinstance(fleet, FleetRefused) or isinstance(load, str):
         return _Refused(tuple(problems))
     assert load is not None
@@ -168,7 +171,23 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
         where = f"from {load.start_seconds:g} to {load.end_seconds:g} s"
         return _Refused((f"{request.trace_name}: no request arrives {where}; choose another --start, --end or scale",))
     assumptions = (*_of_the_load(load), *whose, *fleet.assumptions, *(a for each in policies for a in each.assumptions))
+    for each in policies:
+        assumptions = (*assumptions, *assumed_of_pools(each.name, each.accelerator_pools, fleet.nodes))
     return _Prepared(policies, fleet, load, drawn, (*assumptions, *_before_the_run(policies, fleet, load, drawn)))
+
+
+def _node_problems(policies: Sequence[ReplayedPolicy], fleet: Fleet) -> Iterator[str]:
+    """What the policies and a fleet with nodes say differently."""
+    if fleet.nodes is None:
+        return
+    for policy in policies:
+        yield from disagreements(policy.accelerator_pools, fleet.nodes)
+        stated, real = policy.accelerators_per_replica, fleet.profile.accelerators_per_replica
+        if policy.accelerator_pools and stated is not None and stated != real:
+            yield (
+                f"{policy.name}: acceleratorsPerReplica is {stated}, and a replica of {fleet.profile.name} has {real}; "
+                "correct it, or give a --fleet with another profile"
+            )
 
 
 def _unwritable(request: ReplayRequest) -> list[str]:

@@ -8,12 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from autoscaler.api import accelerator_pool
+from autoscaler.api.accelerator_pool import InvalidAcceleratorPool, parse_accelerator_pool
 from autoscaler.api.document import GROUP
 from autoscaler.api.inference_scaler import KIND, InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
 from autoscaler.api.yaml_documents import YamlDocument, YamlProblem, read_documents
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.foresight.fleet_foresight import FleetForesight
 from autoscaler.replay.autoscaler_manifests import Manifest, read_hpa, read_scaled_object
+from autoscaler.replay.node_agreement import ReadAcceleratorPool, as_if_managed
 from autoscaler.replay.outcomes import LatencyObjectives
 from autoscaler.replay.pool_policy import PoolPolicy, ReconciledPolicy
 from autoscaler.replay.prompt_executor import PromptExecutor
@@ -43,7 +46,10 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedPolicy:
-    """A policy that can be run as often as wanted. `maximum` is the most replicas it would ever ask for."""
+    """A policy that can be run as often as wanted. `maximum` is the most replicas it would ever ask for.
+
+    `accelerator_pools` are those of its file that it refers to; `accelerators_per_replica` is what it states itself.
+    """
 
     name: str
     identity: PoolIdentity
@@ -52,6 +58,8 @@ class ReplayedPolicy:
     make: Callable[[RunContext], PoolPolicy]
     objectives: LatencyObjectives | None = None  # that the policy itself states
     assumptions: tuple[str, ...] = ()
+    accelerator_pools: tuple[ReadAcceleratorPool, ...] = ()
+    accelerators_per_replica: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +82,11 @@ def read_policies(paths: Sequence[Path]) -> tuple[ReplayedPolicy, ...] | Policie
     return PoliciesRefused(tuple(problems)) if problems else tuple(_with_unique_names(policies))
 
 
-def reconciled_policy(scaler: InferenceScaler) -> ReplayedPolicy:
-    """An InferenceScaler under the production reconciler."""
+def reconciled_policy(scaler: InferenceScaler, pools: Sequence[ReadAcceleratorPool] = ()) -> ReplayedPolicy:
+    """An InferenceScaler under the production reconciler; of the AcceleratorPools the one that it refers to counts."""
     spec = scaler.spec
+    reference = spec.accelerator_pool_ref
+    own = tuple(each for each in pools if reference is not None and each.pool.name == reference.name)
     return ReplayedPolicy(
         name=scaler.name,
         identity=PoolIdentity(scaler.namespace, scaler.name, spec.scale_target_ref.name, spec.engine.value),
@@ -86,9 +96,12 @@ def reconciled_policy(scaler: InferenceScaler) -> ReplayedPolicy:
             [scaler],
             reporters=run.reporters,
             foresight=FleetForesight(TraceWorkHistory(run.load, run.seed), PromptExecutor()),
+            accelerator_pools=[as_if_managed(each.pool) for each in own],
         ),
         objectives=_objectives(scaler),
         assumptions=_assumptions(scaler),
+        accelerator_pools=own,
+        accelerators_per_replica=spec.accelerators_per_replica,
     )
 
 
@@ -103,34 +116,59 @@ def _read_file(path: Path) -> list[ReplayedPolicy] | PoliciesRefused:
     if isinstance(documents, YamlProblem):
         return PoliciesRefused((f"{path}, {documents.text}",))
     found: list[ReplayedPolicy] = []
-    problems: list[str] = []
+    pools, problems = _read_accelerator_pools(path, documents)
     for document in documents:
-        policy = _read_document(document)
+        policy = _read_document(document, pools)
         if isinstance(policy, ReplayedPolicy):
             found.append(policy)
         elif policy is not None:
             problems += [f"{path}, line {document.line_of(problem)}: {problem}" for problem in policy]
     if not found and not problems:
-        wanted = ", ".join(f"{kind} ({group})" for group, kind in _READERS)
+        wanted = ", ".join(f"{kind} ({group})" for group, kind in [(GROUP, KIND), *_MANIFEST_READERS])
         problems.append(f"{path}: no policy stands in it; one of these kinds is wanted: {wanted}")
     return PoliciesRefused(tuple(problems)) if problems else found
 
 
-def _read_document(document: YamlDocument) -> ReplayedPolicy | tuple[str, ...] | None:
+def _read_accelerator_pools(
+    path: Path, documents: Sequence[YamlDocument]
+) -> tuple[list[ReadAcceleratorPool], list[str]]:
+    """The AcceleratorPools of a file, and what is wrong with them."""
+    pools: list[ReadAcceleratorPool] = []
+    problems: list[str] = []
+    for document in documents:
+        if _group_and_kind(document.content) != (GROUP, accelerator_pool.KIND):
+            continue
+        pool = parse_accelerator_pool(document.content)
+        if isinstance(pool, InvalidAcceleratorPool):
+            problems += [f"{path}, line {document.line_of(problem)}: {problem}" for problem in pool.problems]
+        else:
+            pools.append(ReadAcceleratorPool(pool, f"{path}, line {document.line}"))
+    return pools, problems
+
+
+def _group_and_kind(content: Any) -> tuple[str, str] | None:
+    """Which kind of object a document is; None where it is none."""
+    if not isinstance(content, Mapping) or "kind" not in content:
+        return None
+    return str(content.get("apiVersion", "")).partition("/")[0], str(content["kind"])
+
+
+def _read_document(
+    document: YamlDocument, pools: Sequence[ReadAcceleratorPool]
+) -> ReplayedPolicy | tuple[str, ...] | None:
     """The policy, what is wrong with it, or None for a document of another kind."""
     content = document.content
     if content is None:
         return None
-    if not isinstance(content, Mapping) or "kind" not in content:
+    kind = _group_and_kind(content)
+    if kind is None:
         return ("a Kubernetes object is wanted, with apiVersion, kind, metadata and spec",)
-    group = str(content.get("apiVersion", "")).partition("/")[0]
-    reader = _READERS.get((group, str(content["kind"])))
-    return None if reader is None else reader({str(name): value for name, value in content.items()})
-
-
-def _read_inference_scaler(content: Mapping[str, Any]) -> ReplayedPolicy | tuple[str, ...]:
-    scaler = parse_inference_scaler(content)
-    return scaler.problems if isinstance(scaler, InvalidInferenceScaler) else reconciled_policy(scaler)
+    fields = {str(name): value for name, value in content.items()}
+    if kind == (GROUP, KIND):
+        scaler = parse_inference_scaler(fields)
+        return scaler.problems if isinstance(scaler, InvalidInferenceScaler) else reconciled_policy(scaler, pools)
+    reader = _MANIFEST_READERS.get(kind)
+    return None if reader is None else reader(fields)
 
 
 def _read_manifest(
@@ -176,8 +214,7 @@ def _with_unique_names(policies: Sequence[ReplayedPolicy]) -> Sequence[ReplayedP
     return named
 
 
-_READERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], ReplayedPolicy | tuple[str, ...]]] = {
-    (GROUP, KIND): _read_inference_scaler,
+_MANIFEST_READERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], ReplayedPolicy | tuple[str, ...]]] = {
     ("keda.sh", "ScaledObject"): partial(_read_manifest, read_scaled_object),
     ("autoscaling", "HorizontalPodAutoscaler"): partial(_read_manifest, read_hpa),
 }

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from autoscaler.replay.comparison import PolicyOutcome
 from autoscaler.replay.report_json import Report, mean_figure
-from autoscaler.replay.report_text import COLUMNS, ratio_to_clairvoyant, report_title
+from autoscaler.replay.report_text import COLUMNS, node_sentences, ratio_to_clairvoyant, report_title
 from autoscaler.replay.result import PoolResult
 from autoscaler.replay.timeline import TimelinePoint
 
@@ -51,10 +51,12 @@ def report_page(report: Report) -> str:
     shown = [(outcome.name, outcome.results[0]) for outcome in report.outcomes if outcome.results]
     pictures = "".join(_pictures(report, shown)) if shown and shown[0][1].points else ""
     notes = "".join(f"<li>{escape(each)}</li>" for each in report.assumptions)
+    nodes = "".join(f"<li>{escape(each)}</li>" for each in node_sentences(report))
+    nodes = f'<h2>Nodes</h2><ul class="note">{nodes}</ul>' if nodes else ""
     stopped = "<p>Stopped before the end: all of this is of what was run.</p>" if report.was_stopped else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Tokenscaler replay</title>'
-        f"<style>{STYLE}</style></head><body><h1>{escape(report_title(report))}</h1>{stopped}{_table(report)}{pictures}"
+        f"<style>{STYLE}</style></head><body><h1>{escape(report_title(report))}</h1>{stopped}{_table(report)}{nodes}{pictures}"
         f'<h2>Assumed</h2><ul class="note">{notes}</ul></body></html>\n'
     )
 

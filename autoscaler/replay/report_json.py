@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from autoscaler.replay.clairvoyant import Clairvoyant
 from autoscaler.replay.comparison import PolicyOutcome
 from autoscaler.replay.fleet_description import Fleet
+from autoscaler.replay.node_result import NodeResult, NodeUse
 from autoscaler.replay.result import PoolResult
 from autoscaler.replay.trace_load import TraceLoad
 
@@ -36,10 +37,24 @@ FIGURES: Mapping[str, Figure] = {
     "preemptions": lambda result: result.preemptions,
     "tokens_per_accelerator_second": lambda result: result.tokens_per_accelerator_second,
     "dollars_per_million_tokens": lambda result: result.dollars_per_million_tokens,
+    # Of a fleet whose nodes are described.
+    "node_hours": lambda result: _of_nodes(result, lambda nodes: nodes.node_hours),
+    "max_nodes": lambda result: _of_nodes(result, lambda nodes: nodes.max_nodes),
+    "launched_nodes": lambda result: _of_nodes(result, lambda nodes: nodes.launched_nodes),
+    "refused_launches": lambda result: _of_nodes(result, lambda nodes: nodes.refused_launches),
+    "spot_reclaims": lambda result: _of_nodes(result, lambda nodes: nodes.spot_reclaims),
+    "node_deaths": lambda result: _of_nodes(result, lambda nodes: nodes.node_deaths),
+    "requests_lost_to_reclaims": lambda result: _of_nodes(result, lambda _: result.lost_to_reclaims),
+    "limit_changes": lambda result: _of_nodes(result, lambda nodes: len(nodes.limit_changes)),
 }
+NODE_FIGURES = frozenset(
+    {"node_hours", "max_nodes", "launched_nodes", "refused_launches", "spot_reclaims", "node_deaths"}
+    | {"requests_lost_to_reclaims", "limit_changes"}
+)
 WHOLE_NUMBERS = frozenset(
     {"requests", "dropped", "rejected", "unfinished", "scale_ups", "scale_downs", "reversals", "max_replicas"}
     | {"preemptions"}
+    | NODE_FIGURES - {"node_hours"}
 )
 
 
@@ -55,6 +70,10 @@ class Report:
     clairvoyant: Clairvoyant | None
     assumptions: tuple[str, ...]
     was_stopped: bool = False
+
+
+def _of_nodes(result: PoolResult, figure: Callable[[NodeResult], float]) -> float | None:
+    return None if result.nodes is None else figure(result.nodes)
 
 
 def mean_figure(outcome: PolicyOutcome, name: str) -> float | None:
@@ -84,8 +103,8 @@ def report_document(report: Report) -> dict[str, Any]:
             "time_to_first_token_objective_s": fleet.objectives.time_to_first_token_seconds,
             "inter_token_latency_objective_s": fleet.objectives.inter_token_latency_seconds,
             "cold_start_mean_s": fleet.cold_start.mean_seconds,
-            "dollars_per_accelerator_hour": fleet.description.dollars_per_accelerator_hour,
             "sampled_one_in": report.load.sampled_one_in,
+            **_nodes(fleet),
         },
         "assumptions": list(report.assumptions),
         "policies": {outcome.name: _policy(outcome, report.clairvoyant) for outcome in report.outcomes},
@@ -93,15 +112,56 @@ def report_document(report: Report) -> dict[str, Any]:
     }
 
 
+def _nodes(fleet: Fleet) -> dict[str, Any]:
+    """What a fleet with nodes is made of; its prices are by capacity type."""
+    nodes = fleet.nodes
+    if nodes is None:
+        return {"dollars_per_accelerator_hour": fleet.description.dollars_per_accelerator_hour}
+    used = {pool.capacity_type for pool in nodes.node_pools}
+    return {
+        "dollars_per_accelerator_hour": {kind.value: nodes.dollars_per_accelerator_hour[kind] for kind in sorted(used)},
+        "accelerators_per_node": nodes.shape.accelerators,
+        "node_pools": [pool.name for pool in nodes.node_pools],
+    }
+
+
 def _policy(outcome: PolicyOutcome, clairvoyant: Clairvoyant | None) -> dict[str, Any]:
-    figures = {name: mean_figure(outcome, name) for name in FIGURES}
+    figures = {name: mean_figure(outcome, name) for name in _figures(outcome.results)}
     hours = figures["accelerator_hours"]
     ratio = hours / clairvoyant.accelerator_hours if clairvoyant is not None and hours is not None else None
-    document: dict[str, Any] = {**figures, "ratio_to_clairvoyant": ratio}
+    document: dict[str, Any] = {**figures, **_of_types(outcome.results), "ratio_to_clairvoyant": ratio}
     if len(outcome.results) > 1:
         document["by_seed"] = [_by_seed(result) for result in outcome.results]
     return document
 
 
 def _by_seed(result: PoolResult) -> dict[str, Any]:
-    return {"seed": result.seed, **{name: figure(result) for name, figure in FIGURES.items()}}
+    figures = {name: FIGURES[name](result) for name in _figures((result,))}
+    return {"seed": result.seed, **figures, **_of_types((result,))}
+
+
+def _figures(results: Sequence[PoolResult]) -> Iterator[str]:
+    """The names of the figures that there are: those of nodes only where nodes were simulated."""
+    has_nodes = any(result.nodes is not None for result in results)
+    return (name for name in FIGURES if has_nodes or name not in NODE_FIGURES)
+
+
+def _of_types(results: Sequence[PoolResult]) -> dict[str, Any]:
+    by_type = by_capacity_type(results)
+    return {"by_capacity_type": by_type} if by_type else {}
+
+
+def by_capacity_type(results: Sequence[PoolResult]) -> dict[str, dict[str, float]]:
+    """Node-hours, accelerator-hours and dollars by capacity type, means over the results; {} without nodes."""
+    uses: dict[str, list[NodeUse]] = {}
+    for result in results:
+        for kind, use in (result.nodes.by_capacity_type if result.nodes is not None else {}).items():
+            uses.setdefault(kind.value, []).append(use)
+    return {
+        kind: {
+            "node_hours": math.fsum(use.node_hours for use in each) / len(each),
+            "accelerator_hours": math.fsum(use.accelerator_hours for use in each) / len(each),
+            "cost_dollars": math.fsum(use.cost_dollars for use in each) / len(each),
+        }
+        for kind, each in uses.items()
+    }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from autoscaler.replay.comparison import PolicyOutcome
-from autoscaler.replay.report_json import Report, mean_figure
+from autoscaler.replay.report_json import NODE_FIGURES, Report, by_capacity_type, mean_figure
 
 Shown = Callable[[float], str]
 
@@ -51,7 +51,26 @@ def report_table(report: Report) -> RenderableType:
         cells = [""] * len(COLUMNS)
         cells[0], cells[5] = f"{100 * found.attainment:.2f} %", f"{found.accelerator_hours:,.2f}"
         table.add_row("(clairvoyant)", *cells, "1.00")
-    return Group(table, *(["Stopped before the end: the table is of what was run."] if report.was_stopped else []))
+    stopped = ["Stopped before the end: the table is of what was run."] if report.was_stopped else []
+    return Group(table, *node_sentences(report), *stopped)
+
+
+def node_sentences(report: Report) -> Iterator[str]:
+    """What the nodes of each policy came to, a sentence each; none for a fleet without nodes."""
+    for outcome in report.outcomes:
+        figures = {name: mean_figure(outcome, name) for name in NODE_FIGURES}
+        if figures["node_hours"] is None:
+            continue
+        by_type = by_capacity_type(outcome.results)
+        hours = ", ".join(
+            f"{use['node_hours']:,.2f} node-hours {kind} ({use['cost_dollars']:,.2f} dollars)"
+            for kind, use in by_type.items()
+        )
+        yield (
+            f"{outcome.name}: {hours}, {figures['max_nodes']:g} nodes at most, {figures['spot_reclaims']:g} spot "
+            f"reclaims with {figures['requests_lost_to_reclaims']:g} requests lost, {figures['node_deaths']:g} deaths, "
+            f"{figures['refused_launches']:g} launches refused, {figures['limit_changes']:g} changes of limits"
+        )
 
 
 def _cells(outcome: PolicyOutcome) -> list[str]:
