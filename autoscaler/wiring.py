@@ -227,7 +227,7 @@ def _assemble(
     forecast_metrics = ForecastMetrics()
     telemetry.registry.register(forecast_metrics)
     records = LatestRecords(parts.log)
-    foresight = FleetForesight(PrometheusWorkHistory(parts.past, settings.queries), DaemonExecutor())
+    foresight = FleetForesight(PrometheusWorkHistory(parts.past, settings.queries, parts.clock), DaemonExecutor())
     recorder = DashboardRecorder(
         FleetSource("Tokenscaler", parts.connection.server, is_simulated=False), forecast_of=foresight.newest
     )
@@ -236,7 +236,12 @@ def _assemble(
     node_capacity = _node_capacity(parts, accelerators)
     source = ScalersOfTick(parts.directory or ClusterScalers(_required(parts.cluster)))
     reconciler = Reconciler(
-        KubernetesWorkloadObserver(parts.cluster, source.newest, written_count=written.last),
+        KubernetesWorkloadObserver(
+            parts.cluster,
+            source.newest,
+            written_count=written.last,
+            asked_for=node_capacity.asked_for if node_capacity else lambda *_: None,
+        ),
         PrometheusMetricsObserver(parts.prometheus, settings.queries),
         _actuators(settings, parts, written),
         histories,

@@ -13,6 +13,7 @@ from autoscaler.api.accelerators import RESOURCE_NAME
 from autoscaler.api.conditions import CONDITION_LIST, Condition
 from autoscaler.api.document import RefusedObject, parse_object
 from autoscaler.api.node_shape import QUANTITY_PATTERN, NodeShape
+from autoscaler.api.pool_bounds import AcceleratorCeilings, CapacitySplit, NodePrices, micro_dollars
 from policies.latency_class import LatencyClass
 from policies.node_capacity import NodeCapacityParameters
 from policies.parameter_model import CelRule, ParameterModel
@@ -97,45 +98,6 @@ class NodeShapeSpec(ParameterModel):
         return NodeShape({key: quantity for key, quantity in stated.items() if quantity is not None})
 
 
-class CapacitySplit(ParameterModel):
-    """How much of the nodes that replicas need must be on demand. One of the two; exact in whole nodes."""
-
-    on_demand_floor_percent: int | None = Field(
-        default=None, ge=0, le=100, description="At least so many percent of the nodes on demand, rounded up."
-    )
-    spot_cap_percent: int | None = Field(
-        default=None, ge=0, le=100, description="At most so many percent of the nodes on spot, rounded down."
-    )
-
-    cel_rules: ClassVar[tuple[CelRule, ...]] = (
-        CelRule(
-            "has(self.onDemandFloorPercent) != has(self.spotCapPercent)",
-            "split needs one of onDemandFloorPercent and spotCapPercent",
-        ),
-    )
-
-    @model_validator(mode="after")
-    def _check_one(self) -> Self:
-        if (self.on_demand_floor_percent is None) == (self.spot_cap_percent is None):
-            raise ValueError("split needs one of onDemandFloorPercent and spotCapPercent")
-        return self
-
-    @property
-    def floor_percent(self) -> int:
-        """The least share on demand, whichever way it was said."""
-        if self.on_demand_floor_percent is not None:
-            return self.on_demand_floor_percent
-        return 100 - (self.spot_cap_percent or 0)
-
-
-class AcceleratorCeilings(ParameterModel):
-    """The most that the pool may have, whatever asks for more."""
-
-    accelerators: int = Field(
-        ge=1, le=1_000_000, description="Most accelerators of all its nodes; whole nodes are counted, the rest is lost."
-    )
-
-
 class AcceleratorPoolSpec(ParameterModel):
     """Which nodes make up the pool, and how their limits follow the replicas."""
 
@@ -165,6 +127,9 @@ class AcceleratorPoolSpec(ParameterModel):
         default=None, description="Shares of on demand and spot. Left out: spot is not used for replicas."
     )
     ceilings: AcceleratorCeilings | None = Field(default=None, description="Default: no ceiling.")
+    node_dollars_per_hour: NodePrices | None = Field(
+        default=None, description="Needed with ceilings.dollarsPerHour; without it money is not counted."
+    )
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
         CelRule("self.mode != 'Manage' || has(self.nodeShape)", "mode Manage needs nodeShape", ".nodeShape"),
@@ -174,8 +139,33 @@ class AcceleratorPoolSpec(ParameterModel):
             ".split",
         ),
         CelRule(
-            "!has(self.ceilings) || !has(self.nodeShape) || self.ceilings.accelerators >= self.nodeShape.accelerators",
+            "!has(self.ceilings) || !has(self.ceilings.accelerators) || !has(self.nodeShape) || "
+            "self.ceilings.accelerators >= self.nodeShape.accelerators",
             "ceilings.accelerators must hold one node at least",
+            ".ceilings",
+        ),
+        CelRule(
+            "!has(self.split) || !has(self.ceilings) || !has(self.ceilings.accelerators) || !has(self.nodeShape) || "
+            "(self.ceilings.accelerators / self.nodeShape.accelerators) * (has(self.split.spotCapPercent) ? "
+            "self.split.spotCapPercent : 100 - self.split.onDemandFloorPercent) >= 100",
+            "split leaves spot not one whole node below ceilings.accelerators: nodes times percent on spot / 100 "
+            "must be 1 at least",
+            ".split",
+        ),
+        CelRule(
+            "!has(self.ceilings) || !has(self.ceilings.dollarsPerHour) || has(self.nodeDollarsPerHour)",
+            "ceilings.dollarsPerHour needs nodeDollarsPerHour",
+            ".ceilings",
+        ),
+        CelRule(
+            "!has(self.nodeDollarsPerHour) || has(self.nodeDollarsPerHour.spot) == has(self.nodePools.spot)",
+            "nodeDollarsPerHour.spot and nodePools.spot go together",
+            ".nodeDollarsPerHour",
+        ),
+        CelRule(
+            "!has(self.ceilings) || !has(self.ceilings.dollarsPerHour) || !has(self.nodeDollarsPerHour) || "
+            "double(self.ceilings.dollarsPerHour) >= double(self.nodeDollarsPerHour.onDemand)",
+            "ceilings.dollarsPerHour must pay for one node on demand",
             ".ceilings",
         ),
     )
@@ -186,10 +176,36 @@ class AcceleratorPoolSpec(ParameterModel):
             raise ValueError("mode Manage needs nodeShape")
         if self.split is not None and self.node_pools.spot is None:
             raise ValueError("split needs nodePools.spot")
-        if self.ceilings and self.node_shape and self.ceilings.accelerators < self.node_shape.accelerators:
+        return self
+
+    @model_validator(mode="after")
+    def _check_ceilings(self) -> Self:
+        ceiling = None if self.ceilings is None else self.ceilings.accelerators
+        if ceiling is None or self.node_shape is None:
+            return self
+        each = self.node_shape.accelerators
+        if ceiling < each:
             raise ValueError(
-                f"ceilings.accelerators {self.ceilings.accelerators} does not hold one node of "
-                f"{self.node_shape.accelerators}; limits work in whole nodes"
+                f"ceilings.accelerators {ceiling} does not hold one node of {each}; limits work in whole nodes"
+            )
+        infeasible = None if self.split is None else self.split.infeasible_within(ceiling // each)
+        if infeasible is not None:
+            raise ValueError(f"split and ceilings.accelerators {ceiling} with {each} a node: {infeasible}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_dollars(self) -> Self:
+        dollars = None if self.ceilings is None else self.ceilings.dollars_per_hour
+        prices = self.node_dollars_per_hour
+        if prices is not None and (prices.spot is None) != (self.node_pools.spot is None):
+            raise ValueError("nodeDollarsPerHour.spot and nodePools.spot go together")
+        if dollars is None:
+            return self
+        if prices is None:
+            raise ValueError("ceilings.dollarsPerHour needs nodeDollarsPerHour")
+        if micro_dollars(dollars) < micro_dollars(prices.on_demand):
+            raise ValueError(
+                f"ceilings.dollarsPerHour {dollars} does not pay for one node on demand at {prices.on_demand} an hour"
             )
         return self
 
@@ -198,12 +214,19 @@ class AcceleratorPoolSpec(ParameterModel):
         if self.mode is not AcceleratorPoolMode.MANAGE or self.node_shape is None:
             return None
         each = self.node_shape.accelerators
+        accelerators = None if self.ceilings is None else self.ceilings.accelerators
         return NodeCapacityParameters(
             accelerators_per_node=each,
             slack_nodes=self.slack_nodes,
-            ceiling_nodes=None if self.ceilings is None else self.ceilings.accelerators // each,
-            on_demand_floor_percent=100 if self.split is None else self.split.floor_percent,
+            ceiling_nodes=None if accelerators is None else accelerators // each,
+            on_demand_floor_percent=self.on_demand_floor_percent,
+            dollar_ceiling=None if self.ceilings is None else self.ceilings.dollar_ceiling(self.node_dollars_per_hour),
         )
+
+    @property
+    def on_demand_floor_percent(self) -> int:
+        """The least share of nodes on demand; 100 where spot is not used for replicas."""
+        return 100 if self.split is None else self.split.floor_percent
 
 
 class AcceleratorPoolStatus(ParameterModel):

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from autoscaler.api.document import RefusedObject, parse_object
 from policies.capacity.objectives import LatencyObjectives
 from policies.parameter_model import CelRule, ParameterModel
-from policies.parameters import ScalingParameters, SignalParameters
+from policies.parameters import Mode, ScalingParameters, SignalParameters
 
 KIND = "InferenceScaler"
 
@@ -59,6 +59,35 @@ class AcceleratorPoolRef(ParameterModel):
     )
 
 
+class CapacityTypeTarget(ParameterModel):
+    """The replicas that run on one kind of capacity."""
+
+    scale_target_ref: ScaleTargetRef
+
+
+class CapacityTypeTargets(ParameterModel):
+    """Two targets behind one Service that serve as one pool, one on demand and one on spot nodes."""
+
+    on_demand: CapacityTypeTarget = Field(description="The target whose pods run on on-demand nodes only.")
+    spot: CapacityTypeTarget = Field(description="The target whose pods run on spot nodes only.")
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "self.onDemand.scaleTargetRef.name != self.spot.scaleTargetRef.name || "
+            "self.onDemand.scaleTargetRef.kind != self.spot.scaleTargetRef.kind",
+            "onDemand and spot must be two targets",
+            ".spot",
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _check_two(self) -> Self:
+        one, other = self.on_demand.scale_target_ref, self.spot.scale_target_ref
+        if (one.kind, one.name) == (other.kind, other.name):
+            raise ValueError(f"onDemand and spot must be two targets; both are {one.kind} {one.name}")
+        return self
+
+
 # Signals that are read from an engine's own metrics page.
 _ENGINE_SIGNALS = ("tokensInFlight", "tokenRate", "kvCache", "waitingRequests", "interTokenLatencyDivergence")
 
@@ -66,7 +95,16 @@ _ENGINE_SIGNALS = ("tokensInFlight", "tokenRate", "kvCache", "waitingRequests", 
 class InferenceScalerSpec(ScalingParameters):
     """What a user wishes for one pool: which pods, which engine, and the scaling parameters."""
 
-    scale_target_ref: ScaleTargetRef
+    scale_target_ref: ScaleTargetRef | None = Field(
+        default=None, description="What is scaled. Either this or capacityTypes is needed."
+    )
+    capacity_types: CapacityTypeTargets | None = Field(
+        default=None,
+        description=(
+            "In place of scaleTargetRef: two targets, one on demand and one on spot, whose counts follow the split of "
+            "the AcceleratorPool, exact in whole replicas and nodes."
+        ),
+    )
     engine: EngineName = Field(description="Inference server in the pods. custom: only the user's own PromQL is read.")
     accelerator_pool_ref: AcceleratorPoolRef | None = Field(
         default=None, description="The AcceleratorPool whose nodes this pool's replicas run on."
@@ -102,7 +140,45 @@ class InferenceScalerSpec(ScalingParameters):
             message="engine custom shows no latencies: leave objectives out",
             field_path=".objectives",
         ),
+        CelRule(
+            rule="has(self.scaleTargetRef) != has(self.capacityTypes)",
+            message="give scaleTargetRef, or capacityTypes for two targets",
+            field_path=".scaleTargetRef",
+        ),
+        CelRule(
+            rule="!has(self.capacityTypes) || has(self.acceleratorPoolRef)",
+            message="capacityTypes needs acceleratorPoolRef: its split says how much may be on spot",
+            field_path=".capacityTypes",
+        ),
+        CelRule(
+            rule="!has(self.capacityTypes) || self.mode != 'ExternalMetric'",
+            message="capacityTypes cannot be scaled through ExternalMetric: an HPA has one target",
+            field_path=".capacityTypes",
+        ),
     )
+
+    @model_validator(mode="after")
+    def _check_targets(self) -> Self:
+        if (self.scale_target_ref is None) == (self.capacity_types is None):
+            raise ValueError("give scaleTargetRef, or capacityTypes for two targets")
+        if self.capacity_types is not None and self.accelerator_pool_ref is None:
+            raise ValueError("capacityTypes needs acceleratorPoolRef: its split says how much may be on spot")
+        if self.capacity_types is not None and self.mode is Mode.EXTERNAL_METRIC:
+            raise ValueError("capacityTypes cannot be scaled through ExternalMetric: an HPA has one target")
+        return self
+
+    @property
+    def target_refs(self) -> tuple[ScaleTargetRef, ...]:
+        """The target, or the two of them: on demand, then spot."""
+        if self.capacity_types is not None:
+            return self.capacity_types.on_demand.scale_target_ref, self.capacity_types.spot.scale_target_ref
+        assert self.scale_target_ref is not None
+        return (self.scale_target_ref,)
+
+    @property
+    def first_target_ref(self) -> ScaleTargetRef:
+        """The target; of two the one on demand, by which the pool goes where there is room for one name only."""
+        return self.target_refs[0]
 
     @model_validator(mode="after")
     def _check_engine_signals(self) -> Self:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autoscaler.actuators.actuator import Actuated, ReplicaActuator
+from autoscaler.actuators.actuator import Actuated, ActuationFailed, ReplicaActuator
 from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.controller.pool_report import Decided
+from autoscaler.controller.split_actuation import write_split
 from autoscaler.decision_record import ActuationOutcome
 from autoscaler.observers.workload import CompetingWriter, Workload
 from policies.bursts import NO_BURSTS, BurstMemory
 from policies.capacity.memory import CapacityMemory
+from policies.capacity_split import ReplicaSplit
 from policies.decision import ScalingDecision
 from policies.decision_input import DecisionInput
-from policies.history import ScalingHistory, with_rescale
+from policies.history import ScalingHistory, planned_replicas, with_rescale
 from policies.parameters import Mode
 from policies.reasons import Reason
 
@@ -51,9 +53,14 @@ class Considered:
         return self.scaler.spec.mode is not Mode.DRY_RUN and not self.rivals and not self.is_read_by_nobody
 
 
-def carry_out(considered: Considered, actuators: Mapping[Mode, ReplicaActuator]) -> Decided:
-    """Writes the count by the actuator of the pool's mode, where it changes and nobody else steers the target."""
-    outcome, next_history = _outcome(considered, actuators)
+def carry_out(
+    considered: Considered, actuators: Mapping[Mode, ReplicaActuator], split: ReplicaSplit | None = None
+) -> Decided:
+    """Writes the count by the actuator of the pool's mode, where it changes and nobody else steers the target.
+
+    `split` says how two targets share it; without one a pool with two targets is left alone.
+    """
+    outcome, next_history = _outcome(considered, actuators, split)
     return Decided(
         considered.scaler,
         considered.decision_input.now_seconds,
@@ -68,7 +75,7 @@ def carry_out(considered: Considered, actuators: Mapping[Mode, ReplicaActuator])
 
 
 def _outcome(
-    considered: Considered, actuators: Mapping[Mode, ReplicaActuator]
+    considered: Considered, actuators: Mapping[Mode, ReplicaActuator], split: ReplicaSplit | None
 ) -> tuple[ActuationOutcome, ScalingHistory]:
     """What came of the decision, and the history with the rescale in it if there was one."""
     scaler, workload, history = considered.scaler, considered.workload, considered.decision.next_history
@@ -80,17 +87,25 @@ def _outcome(
         steer = "steers" if len(considered.rivals) == 1 else "steer"
         unwritten = f", so {current} -> {desired} is not written" if desired != current else ""
         return ActuationOutcome(considered.rivals[0].reason, f"{who} {steer} it too{unwritten}"), history
-    if desired == current:
+    actuator = actuators[scaler.spec.mode]
+    result: Actuated | ActuationFailed
+    if workload.parts:
+        result = write_split(workload.parts, split, actuator)
+    elif desired == current:
         return ActuationOutcome(Reason.READY_FOR_NEW_SCALE, "the count is as wanted"), history
-    result = actuators[scaler.spec.mode].scale(workload.target, current, desired)
-    if isinstance(result, Actuated) and result.reason is Reason.SUCCEEDED_RESCALE:
+    else:
+        result = actuator.scale(workload.target, current, desired)
+    if isinstance(result, Actuated) and result.reason is Reason.SUCCEEDED_RESCALE and desired != current:
         now_seconds = considered.decision_input.now_seconds
-        history = with_rescale(history, scaler.spec.behavior, now_seconds, current, desired)
+        # A replacement beyond the plan is no growth of the pool: rate policies do not count it.
+        planned = planned_replicas(considered.decision_input.history, current)
+        wanted = desired - history.replaced_replicas
+        history = with_rescale(history, scaler.spec.behavior, now_seconds, planned, wanted)
     return ActuationOutcome(result.reason, result.message), history
 
 
 def _nobody_reads(scaler: InferenceScaler) -> str:
-    reference = scaler.spec.scale_target_ref
+    reference = scaler.spec.first_target_ref
     return (
         f"no HorizontalPodAutoscaler has {reference.kind} {scaler.namespace}/{reference.name}: "
         f"`tokenscaler hpa {scaler.namespace}/{scaler.name}` prints one"

@@ -14,18 +14,20 @@ from typing import Protocol
 from autoscaler.actuators.actuator import ActuationFailed
 from autoscaler.actuators.node_pool_limits import NodePoolLimits
 from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool, NodePools
-from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
 from autoscaler.api.node_shape import NodeShape, amount_of
-from autoscaler.controller.actuation import Considered
+from autoscaler.controller.capacity_splits import SplitGround, SplitMemory, splits_of
+from autoscaler.controller.replica_wish import ReplicaWish, node_demands, share_demand
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.node_pools import NodePoolSeen, NodePoolSource
+from autoscaler.observers.workload import TargetPart
 from policies.accelerator_sharing import AcceleratorAllowance, AcceleratorDemand, share_accelerators
-from policies.capacity_split import CapacityType
+from policies.capacity_split import CapacityType, ReplicaSplit
 from policies.node_capacity import (
     CapacityOutcome,
     NodeCapacityParameters,
     NodePoolPlan,
     NodePoolState,
+    ceiling_nodes,
     plan_node_capacity,
 )
 from policies.reasons import Reason
@@ -36,57 +38,6 @@ logger = logging.getLogger(__name__)
 FOREIGN_WRITE_SECONDS = 300.0
 # Each patch makes Karpenter judge the NodePool anew. Raising does not wait; lowering saves nothing by haste.
 LOWERING_INTERVAL_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaWish:
-    """What a tick came to for one InferenceScaler that refers to an AcceleratorPool.
-
-    `wanted` is the count before accelerators limit it, `desired` after; `will_be_written` False: the count stays.
-    `accelerators_per_replica` None: nobody knows.
-    """
-
-    key: PoolKey
-    accelerator_pool: str
-    accelerators_per_replica: int | None
-    wanted: int
-    desired: int
-    current: int
-    minimum: int
-    priority: int
-    will_be_written: bool
-
-
-def may_refer(scaler: InferenceScaler | InvalidInferenceScaler) -> bool:
-    """Whether a scaler refers to an AcceleratorPool, or may do so in a spec that cannot be read now."""
-    return isinstance(scaler, InvalidInferenceScaler) or scaler.spec.accelerator_pool_ref is not None
-
-
-def accelerator_pool_of(scaler: InferenceScaler | InvalidInferenceScaler) -> str | None:
-    """The name of the AcceleratorPool that a scaler refers to; None where it refers to none, or cannot be read."""
-    if isinstance(scaler, InvalidInferenceScaler) or scaler.spec.accelerator_pool_ref is None:
-        return None
-    return scaler.spec.accelerator_pool_ref.name
-
-
-def wish_of(considered: Considered) -> ReplicaWish | None:
-    """What a decision means for its AcceleratorPool; None where it has none."""
-    pool = accelerator_pool_of(considered.scaler)
-    if pool is None:
-        return None
-    decision = considered.decision
-    before_accelerators = [step.before for step in decision.steps if step.name == "accelerators"]
-    return ReplicaWish(
-        key=considered.scaler.key,
-        accelerator_pool=pool,
-        accelerators_per_replica=considered.workload.accelerators_per_replica,
-        wanted=before_accelerators[0] if before_accelerators else decision.desired_replicas,
-        desired=decision.desired_replicas,
-        current=considered.workload.replicas.spec,
-        minimum=considered.scaler.spec.min_replicas,
-        priority=considered.scaler.spec.priority,
-        will_be_written=considered.will_be_written,
-    )
 
 
 class AcceleratorPoolLookup(Protocol):
@@ -106,8 +57,8 @@ class NodeCapacity(Protocol):
 
     def provide(
         self, wishes: Sequence[ReplicaWish], referring: Mapping[PoolKey, str | None], now_seconds: float
-    ) -> None:
-        """Brings limits in step with the wishes of a tick, before they are written.
+    ) -> Mapping[PoolKey, ReplicaSplit]:
+        """Brings limits in step with the wishes of a tick, before they are written; returns how two targets share.
 
         `referring` has the AcceleratorPool of every scaler that refers to one, also where nothing was decided in this
         tick; None for a scaler whose spec cannot be read now.
@@ -153,6 +104,7 @@ class NodeCapacityKeeper:
         self._allowances: dict[PoolKey, AcceleratorAllowance] = {}
         self._histories: dict[str, _LimitsHistory] = {}
         self._outcomes: dict[str, CapacityOutcome] = {}
+        self._splits = SplitMemory()
 
     def allowance(self, key: PoolKey) -> AcceleratorAllowance | None:
         """By the wishes of the last tick; None without a ceiling, and until all who share it are known."""
@@ -164,14 +116,20 @@ class NodeCapacityKeeper:
 
     def provide(
         self, wishes: Sequence[ReplicaWish], referring: Mapping[PoolKey, str | None], now_seconds: float
-    ) -> None:
-        """Plans, writes limits, and remembers allowances. A scaler without a wish in this tick keeps its last one."""
+    ) -> Mapping[PoolKey, ReplicaSplit]:
+        """Splits, plans, writes limits, and remembers allowances; a scaler without a wish in this tick keeps its last.
+
+        Returns the counts of the two targets of every scaler that has two and whose AcceleratorPool is there.
+        """
         before = {key: self._wishes[key] for key in referring if key in self._wishes}
         kept = {key: wish for key, wish in before.items() if referring[key] in (None, wish.accelerator_pool)}
         self._wishes = kept | {wish.key: wish for wish in wishes}
         pool_of = dict(referring) | {key: wish.accelerator_pool for key, wish in self._wishes.items()}
-        managed = [each for pool in self._pools.accelerator_pools() if (each := _managed(pool)) is not None]
-        node_pools = self._node_pools.node_pools() if managed else {}
+        known = [pool for pool in self._pools.accelerator_pools() if isinstance(pool, AcceleratorPool)]
+        managed = [each for pool in known if (each := _managed(pool)) is not None]
+        has_splits = any(wish.parts for wish in self._wishes.values())
+        node_pools = self._node_pools.node_pools() if managed or has_splits else {}
+        splits = self._split(known, node_pools) if has_splits else {}
         outcomes: dict[str, CapacityOutcome] = {}
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
         for pool in managed:
@@ -182,13 +140,31 @@ class NodeCapacityKeeper:
                 allowances |= {key: self._allowances[key] for key in members if key in self._allowances}
                 continue
             mine = [self._wishes[key] for key in members]
-            allowances |= _allowances(pool, mine)
-            outcomes[pool.name] = self._bring_in_step(pool, mine, node_pools, now_seconds)
+            allowances |= _allowances(pool, mine, _states(pool.node_pools, node_pools))
+            demands = [demand for wish in mine for demand in node_demands(wish, splits.get(wish.key))]
+            outcomes[pool.name] = self._bring_in_step(pool, demands, node_pools, now_seconds)
         self._allowances, self._outcomes = allowances, outcomes
+        return splits
+
+    def asked_for(self, key: PoolKey, parts: Sequence[TargetPart]) -> int | None:
+        """The count that two targets as they stand were made for; None where it is not known."""
+        return self._splits.asked_for(key, parts)
+
+    def _split(
+        self, pools: Sequence[AcceleratorPool], node_pools: Mapping[str, NodePoolSeen]
+    ) -> Mapping[PoolKey, ReplicaSplit]:
+        splits: dict[PoolKey, ReplicaSplit] = {}
+        for pool in pools:
+            mine = [wish for wish in self._wishes.values() if wish.accelerator_pool == pool.name]
+            splits |= splits_of(_split_ground(pool, node_pools), mine)
+        for key, split in splits.items():
+            self._splits.note(key, self._wishes[key].desired, split)
+        return splits
 
     def forget_all(self) -> None:
         """Drops wishes and allowances, so that a process that becomes leader again cuts no count by old shares."""
         self._wishes, self._allowances, self._outcomes = {}, {}, {}
+        self._splits.forget_all()
 
     def _is_counted(self, key: PoolKey) -> bool:
         wish = self._wishes.get(key)
@@ -197,17 +173,14 @@ class NodeCapacityKeeper:
     def _bring_in_step(
         self,
         pool: _ManagedPool,
-        wishes: Sequence[ReplicaWish],
+        demands: Sequence[AcceleratorDemand],
         node_pools: Mapping[str, NodePoolSeen],
         now_seconds: float,
     ) -> CapacityOutcome:
         shape, named = pool.shape, pool.node_pools
         if named.on_demand not in node_pools:
             return CapacityOutcome(None, Reason.NODE_POOL_NOT_FOUND, f"there is no NodePool {named.on_demand}")
-        states = [_state(node_pools[named.on_demand], CapacityType.ON_DEMAND)]
-        if named.spot is not None and named.spot in node_pools:
-            states.append(_state(node_pools[named.spot], CapacityType.SPOT))
-        plan = plan_node_capacity(pool.parameters, [_node_demand(wish) for wish in wishes], states)
+        plan = plan_node_capacity(pool.parameters, demands, _states(named, node_pools))
         problems = [_shape_problem(node_pools[each.name], shape) for each in plan.node_pools]
         problems += [self._write(node_pools[each.name], each, shape, now_seconds) for each in plan.node_pools]
         if named.spot is not None and named.spot not in node_pools:
@@ -262,44 +235,47 @@ class NodeCapacityKeeper:
         return replace(before, contested=seen.limits, contested_since_seconds=since)
 
 
-def _managed(pool: AcceleratorPool | InvalidAcceleratorPool) -> _ManagedPool | None:
+def _managed(pool: AcceleratorPool) -> _ManagedPool | None:
     """The pool as a plan needs it; None where nothing of it is managed."""
-    if isinstance(pool, InvalidAcceleratorPool):
-        return None
     spec, parameters = pool.spec, pool.spec.capacity_parameters()
     if parameters is None or spec.node_shape is None:
         return None
     return _ManagedPool(pool.name, parameters, spec.node_shape.shape, spec.node_pools)
 
 
-def _allowances(pool: _ManagedPool, wishes: Sequence[ReplicaWish]) -> Mapping[PoolKey, AcceleratorAllowance]:
-    if pool.parameters.ceiling_nodes is None:
-        return {}
+def _allowances(
+    pool: _ManagedPool, wishes: Sequence[ReplicaWish], states: Sequence[NodePoolState]
+) -> Mapping[PoolKey, AcceleratorAllowance]:
     # Whole nodes: a ceiling of 20 accelerators on nodes of 8 holds 16.
-    accelerators = pool.parameters.ceiling_nodes * pool.parameters.accelerators_per_node
+    nodes = ceiling_nodes(pool.parameters, states)
+    if nodes is None:
+        return {}
+    accelerators = nodes * pool.parameters.accelerators_per_node
     names = {f"{namespace}/{name}": (namespace, name) for namespace, name in (wish.key for wish in wishes)}
-    shared = share_accelerators(accelerators, [_share_demand(wish) for wish in wishes], pool.name)
+    shared = share_accelerators(accelerators, [share_demand(wish) for wish in wishes], pool.name)
     return {names[name]: allowance for name, allowance in shared.items()}
 
 
-def _share_demand(wish: ReplicaWish) -> AcceleratorDemand:
-    return replace(_node_demand(wish), wanted_replicas=wish.wanted if wish.will_be_written else wish.current)
-
-
-def _node_demand(wish: ReplicaWish) -> AcceleratorDemand:
-    assert wish.accelerators_per_replica is not None
-    return AcceleratorDemand(
-        scaler="/".join(wish.key),
-        wanted_replicas=wish.desired if wish.will_be_written else wish.current,
-        current_replicas=wish.current,
-        minimum_replicas=wish.minimum,
-        accelerators_per_replica=wish.accelerators_per_replica,
-        priority=wish.priority,
+def _split_ground(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) -> SplitGround:
+    """Where there is no Karpenter (or its NodePools may not be read), spot is taken to be on sale."""
+    spec = pool.spec
+    spot = None if spec.node_pools.spot is None else node_pools.get(spec.node_pools.spot)
+    return SplitGround(
+        on_demand_floor_percent=spec.on_demand_floor_percent,
+        accelerators_per_node=None if spec.node_shape is None else spec.node_shape.accelerators,
+        can_buy_spot=not node_pools if spot is None else spot.problem is None,
+        spot_nodes=0 if spot is None else spot.nodes_in_use,
     )
 
 
-def _state(seen: NodePoolSeen, capacity_type: CapacityType) -> NodePoolState:
-    return NodePoolState(seen.name, capacity_type, seen.nodes_in_use, seen.problem is None)
+def _states(named: NodePools, node_pools: Mapping[str, NodePoolSeen]) -> list[NodePoolState]:
+    """The NodePools that are there, on demand first."""
+    kinds = {named.on_demand: CapacityType.ON_DEMAND, named.spot: CapacityType.SPOT}
+    return [
+        NodePoolState(name, kind, seen.nodes_in_use, seen.problem is None, seen.nodes_deleting)
+        for name, kind in kinds.items()
+        if name is not None and (seen := node_pools.get(name)) is not None
+    ]
 
 
 def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:

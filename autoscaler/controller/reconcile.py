@@ -23,8 +23,9 @@ from autoscaler.actuators.actuator import ReplicaActuator
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
 from autoscaler.controller.actuation import Considered, carry_out
 from autoscaler.controller.history_store import HistoryStore
-from autoscaler.controller.node_capacity import NodeCapacity, accelerator_pool_of, may_refer, wish_of
+from autoscaler.controller.node_capacity import NodeCapacity
 from autoscaler.controller.pool_report import Crashed, PoolReport, Rejected, Reporter, Unobserved
+from autoscaler.controller.replica_wish import accelerator_pool_of, may_refer, wish_of
 from autoscaler.foresight.foresight import Foresight, SeenPool
 from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
@@ -32,6 +33,7 @@ from forecasting.forecast import Forecast, ForecastUnavailable
 from policies.bursts import BurstMemory, measured_load, watch_bursts
 from policies.capacity.learning import CapacityEvidence, learn_capacity
 from policies.capacity.memory import CapacityMemory
+from policies.capacity_split import ReplicaSplit
 from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
 from policies.history import with_followed_rescale, with_owner_of_zero
@@ -81,8 +83,8 @@ class Reconciler:
         accepted = [scaler for scaler in scalers if isinstance(scaler, InferenceScaler)]
         seen = self._foresee(accepted, self._observe(accepted, now_seconds), now_seconds)
         considered = tuple(self._map(lambda each: self._consider(each, seen.get(each.key), now_seconds), scalers))
-        self._provide(scalers, considered, now_seconds)
-        reports = tuple(self._map(self._carry_out, considered))
+        splits = self._provide(scalers, considered, now_seconds)
+        reports = tuple(self._map(lambda each: self._carry_out(each, splits), considered))
         self._report(reports)
         self._histories.retain(frozenset(scaler.key for scaler in scalers))
         return reports
@@ -170,7 +172,7 @@ class Reconciler:
         memory = watch_bursts(
             self._histories.recall_bursts(scaler),
             measured_load(decision_input, decision.recommendations),
-            decision_input.replicas.ready,
+            decision_input.replicas.serving,
             decision_input.cold_start,
             decision_input.now_seconds,
         )
@@ -196,19 +198,25 @@ class Reconciler:
         scalers: Sequence[InferenceScaler | InvalidInferenceScaler],
         considered: Sequence[PoolReport | Considered],
         now_seconds: float,
-    ) -> None:
-        """Nodes before replicas. Where that fails the counts are written all the same: their pods wait for nodes."""
+    ) -> Mapping[PoolKey, ReplicaSplit]:
+        """Nodes before replicas. Where that fails the counts are written all the same: their pods wait for nodes.
+
+        Returns how pools with two targets share their count between them; without that these are left alone.
+        """
         if self._node_capacity is None:
-            return
+            return {}
         wishes = [wish for each in considered if isinstance(each, Considered) and (wish := wish_of(each)) is not None]
         referring = {scaler.key: accelerator_pool_of(scaler) for scaler in scalers if may_refer(scaler)}
-        _contain("provide", "the nodes of all pools", self._node_capacity.provide, wishes, referring, now_seconds)
+        splits = _contain(
+            "provide", "the nodes of all pools", self._node_capacity.provide, wishes, referring, now_seconds
+        )
+        return {} if isinstance(splits, _Bug) else splits
 
-    def _carry_out(self, considered: PoolReport | Considered) -> PoolReport:
+    def _carry_out(self, considered: PoolReport | Considered, splits: Mapping[PoolKey, ReplicaSplit]) -> PoolReport:
         if not isinstance(considered, Considered):
             return considered
         scaler = considered.scaler
-        report = _contain("actuate", _name(scaler), carry_out, considered, self._actuators)
+        report = _contain("actuate", _name(scaler), carry_out, considered, self._actuators, splits.get(scaler.key))
         if isinstance(report, _Bug):
             return Crashed(scaler, considered.decision_input.now_seconds, report.problem)
         self._histories.remember(scaler, report.next_history)

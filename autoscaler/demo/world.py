@@ -61,7 +61,7 @@ def build_world(seed: int) -> DemoWorld:
     chat_setup = PoolSetup(
         namespace=chat.namespace,
         name=chat.name,
-        target_name=chat.spec.scale_target_ref.name,
+        target_name=chat.spec.first_target_ref.name,
         engine=chat.spec.engine.value,
         profile=built_in_profile("llama-3.1-8b-bf16-1xa100-vllm"),
         cold_start=WARM_NODE,
@@ -71,7 +71,7 @@ def build_world(seed: int) -> DemoWorld:
     assistant_setup = PoolSetup(
         namespace=assistant.namespace,
         name=assistant.name,
-        target_name=assistant.spec.scale_target_ref.name,
+        target_name=assistant.spec.first_target_ref.name,
         engine=assistant.spec.engine.value,
         profile=built_in_profile("llama-3.3-70b-fp8-2xh100-vllm"),
         cold_start=NEW_NODE,

@@ -50,7 +50,7 @@ def hpa_document(
     scaler: InferenceScaler, source_type: MetricSourceType = MetricSourceType.EXTERNAL
 ) -> dict[str, object]:
     """The HorizontalPodAutoscaler; named like the InferenceScaler."""
-    spec, target = scaler.spec, scaler.spec.scale_target_ref
+    spec, target = scaler.spec, scaler.spec.first_target_ref
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",

@@ -58,6 +58,6 @@ def _pool(report: Decided) -> PoolMetrics:
         namespace=scaler.namespace,
         name=scaler.name,
         mode=scaler.spec.mode.value,
-        labels=pool_labels(scaler.name, scaler.spec.scale_target_ref.name, scaler.spec.engine.value),
+        labels=pool_labels(scaler.name, scaler.spec.first_target_ref.name, scaler.spec.engine.value),
         published=publish(report) if scaler.spec.mode is Mode.EXTERNAL_METRIC else None,
     )

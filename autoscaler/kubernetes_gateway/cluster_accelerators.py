@@ -71,4 +71,5 @@ def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode]) -> NodePoolSeen:
         limit_managers=pool.limit_managers,
         capacities=tuple(capacities.values()),
         consolidation=pool.consolidation,
+        nodes_deleting=len(nodes) - len(staying),
     )

@@ -232,10 +232,10 @@ class WatchedCluster:
             return
         version = self.inference_scalers.version
         for document in self.inference_scalers.all():
-            reference = (document.get("spec") or {}).get("scaleTargetRef") or {}
-            api_version, kind = reference.get("apiVersion"), reference.get("kind")
-            if isinstance(api_version, str) and isinstance(kind, str) and api_version and kind:
-                self.target_kind(api_version, kind)
+            for reference in _target_references(document):
+                api_version, kind = reference.get("apiVersion"), reference.get("kind")
+                if isinstance(api_version, str) and isinstance(kind, str) and api_version and kind:
+                    self.target_kind(api_version, kind)
         self._scalers_version = version
 
     def _bring_up_to_date(self, name: KindName, kind: TargetKind) -> None:
@@ -271,6 +271,14 @@ class WatchedCluster:
             self._kinds.pop(name, None)
         if kind.objects is not None:
             kind.objects.stop()
+
+
+def _target_references(scaler: Document) -> list[Document]:
+    """What an InferenceScaler names, as far as it can be read."""
+    spec = scaler.get("spec") or {}
+    holders = (spec, *(spec.get("capacityTypes") or {}).values())
+    references = [holder.get("scaleTargetRef") for holder in holders if isinstance(holder, dict)]
+    return [reference for reference in references if isinstance(reference, dict)]
 
 
 def _is_settled(kind: TargetKind) -> bool:

@@ -140,15 +140,16 @@ def _enough(survey: Survey, pool: AcceleratorPool) -> Iterator[Finding]:
 def _quota(survey: Survey, pool: AcceleratorPool) -> Iterator[Finding]:
     """Whether the account's quota of CPUs, where it was given, holds the nodes of the ceiling and of the slack."""
     shape = pool.spec.node_shape
-    if survey.quota_cpus is None or shape is None or shape.cpu is None or pool.spec.ceilings is None:
+    ceiling = None if pool.spec.ceilings is None else pool.spec.ceilings.accelerators
+    if survey.quota_cpus is None or shape is None or shape.cpu is None or ceiling is None:
         return
-    nodes = pool.spec.ceilings.accelerators // shape.accelerators
+    nodes = ceiling // shape.accelerators
     if nodes * shape.cpu > survey.quota_cpus:
         held = survey.quota_cpus // shape.cpu
         yield Finding(
             f"AcceleratorPool {pool.name}",
             "spec.ceilings.accelerators",
-            str(pool.spec.ceilings.accelerators),
+            str(ceiling),
             f"{counted(nodes, 'node')} take {nodes * shape.cpu} vCPU, and a quota of {survey.quota_cpus} holds {held} "
             "(nodes that are being replaced count twice meanwhile)",
             f"a larger quota, or a ceiling of {held * shape.accelerators}",

@@ -155,7 +155,7 @@ class _Reader:
     def _target(
         self, scaler: InferenceScaler, kinds: dict[tuple[str, str], ServedKind | ApiFailure], around: _Namespace
     ) -> ServingTarget:
-        reference = scaler.spec.scale_target_ref
+        reference = scaler.spec.first_target_ref
         key = (reference.api_version, reference.kind)
         kind = kinds.get(key) or discover(self._connection, *key)
         kinds[key] = kind

@@ -119,7 +119,7 @@ class ServingTarget:
     def object(self) -> str:
         """The target in a finding."""
         return (
-            f"{self.scaler.spec.scale_target_ref.kind} {self.scaler.namespace}/{self.scaler.spec.scale_target_ref.name}"
+            f"{self.scaler.spec.first_target_ref.kind} {self.scaler.namespace}/{self.scaler.spec.first_target_ref.name}"
         )
 
 

@@ -23,6 +23,7 @@ class NodePoolSeen:
     limit_managers: tuple[str, ...] = ()
     capacities: tuple[Mapping[str, str], ...] = ()
     consolidation: ConsolidationSettings | None = None
+    nodes_deleting: int = 0
 
 
 class NodePoolSource(Protocol):

@@ -6,16 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
+from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler, ScaleTargetRef
 from policies.parameters import Mode
 
 TargetName: TypeAlias = tuple[str, str, str, str]
 """(namespace, API group, kind, name)"""
 
 
-def target_name(scaler: InferenceScaler) -> TargetName:
-    """What the scaler steers. Versions of one API group name the same object."""
-    reference = scaler.spec.scale_target_ref
+def target_name(scaler: InferenceScaler, reference: ScaleTargetRef) -> TargetName:
+    """One of what the scaler steers. Versions of one API group name the same object."""
     return (scaler.namespace, reference.api_version.rpartition("/")[0], reference.kind, reference.name)
 
 
@@ -26,7 +25,8 @@ class ScalerClaims:
         claims: dict[TargetName, list[InferenceScaler]] = defaultdict(list)
         for scaler in scalers:
             if isinstance(scaler, InferenceScaler):
-                claims[target_name(scaler)].append(scaler)
+                for reference in scaler.spec.target_refs:
+                    claims[target_name(scaler, reference)].append(scaler)
         self._claims = claims
 
     def rivals_of(self, scaler: InferenceScaler) -> Sequence[InferenceScaler]:
@@ -34,9 +34,11 @@ class ScalerClaims:
 
         One in DryRun mode writes nothing, so it is nobody's rival: a policy can be tried beside the one in force.
         """
+        names = [target_name(scaler, reference) for reference in scaler.spec.target_refs]
+        claimed = {other.key: other for name in names for other in self._claims.get(name, ())}
         return [
             other
-            for other in self._claims.get(target_name(scaler), ())
+            for other in claimed.values()
             if other.key != scaler.key
             and other.spec.mode is not Mode.DRY_RUN
             and (scaler.spec.mode is Mode.DRY_RUN or _rank(other) < _rank(scaler))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autoscaler.api.inference_scaler import InferenceScaler
+from policies.capacity_split import CapacityType, TargetCounts
 from policies.cold_start import ColdStart, ObservedStart
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
@@ -42,6 +43,15 @@ class ScaleTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetPart:
+    """One of the two targets of a pool that is split by kind of capacity."""
+
+    capacity_type: CapacityType
+    target: ScaleTarget
+    counts: TargetCounts
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """What the API server says of one pool. `cache_age_seconds` is the age of the oldest watch it was read from."""
 
@@ -58,6 +68,7 @@ class Workload:
     cold_start: ColdStart | None = None  # as its own starts have taught; None: none has been seen
     starts: tuple[ObservedStart, ...] = ()  # the last of them, oldest first
     foreign_pods: int = 0  # its selector matches them, and they are another target's
+    parts: tuple[TargetPart, ...] = ()  # on demand and spot, where the pool has two targets; `target` is the first then
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def reconciled_policy(scaler: InferenceScaler, pools: Sequence[ReadAcceleratorPo
     own = tuple(each for each in pools if reference is not None and each.pool.name == reference.name)
     return ReplayedPolicy(
         name=scaler.name,
-        identity=PoolIdentity(scaler.namespace, scaler.name, spec.scale_target_ref.name, spec.engine.value),
+        identity=PoolIdentity(scaler.namespace, scaler.name, spec.first_target_ref.name, spec.engine.value),
         minimum=spec.min_replicas,
         maximum=spec.max_replicas,
         make=lambda run: ReconciledPolicy(

@@ -49,6 +49,14 @@ def pool(sentence: str, changes: Document, field: str | None = None, says: str =
     return ObjectCase(sentence, changed(POOL, changes), field, says)
 
 
+def two_targets(spot: str = "vllm-spot") -> Document:
+    """Two targets of one pool."""
+    return {
+        kind: {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}}
+        for kind, name in {"onDemand": "vllm-od", "spot": spot}.items()
+    }
+
+
 def changed(document: Document, changes: Document) -> Document:
     """A copy of the document with some paths set, or removed where the value is ABSENT."""
     result = copy.deepcopy(document)
@@ -121,7 +129,19 @@ ACCEPTED = [
         {"acceleratorPoolRef": {"name": "h100"}, "acceleratorsPerReplica": 8},
     ),
     scaler("null for the accelerators of a replica", {"acceleratorsPerReplica": None, "acceleratorPoolRef": None}),
+    scaler(
+        "two targets, on demand and spot",
+        {"scaleTargetRef": ABSENT, "acceleratorPoolRef": {"name": "h100"}, "capacityTypes": two_targets()},
+    ),
     pool("a pool with both capacity types", {}),
+    pool(
+        "a pool with a ceiling in dollars",
+        {"ceilings": {"dollarsPerHour": "3000"}, "nodeDollarsPerHour": {"onDemand": "55.04", "spot": "20.5"}},
+    ),
+    pool(
+        "a spot cap that leaves one spot node",
+        {"nodeShape": {"accelerators": 8}, "split": {"spotCapPercent": 30}, "ceilings": {"accelerators": 32}},
+    ),
     pool("a pool for people who wait", {"latencyClass": "Interactive"}),
     pool("a pool for work that nobody waits for", {"latencyClass": "Batch"}),
     pool("a pool without spot nodes", {"nodePools.spot": ABSENT}),
@@ -149,7 +169,15 @@ REFUSED = [
         "spec.behavior.scaleUp.policies[0].periodSecond", "did you mean periodSeconds?"),
     scaler("the maximum is needed", {"maxReplicas": ABSENT}, "spec.maxReplicas", "missing"),
     scaler("null for a field that is needed", {"maxReplicas": None}, "spec.maxReplicas", "missing"),
-    scaler("a target is needed", {"scaleTargetRef": ABSENT}, "spec.scaleTargetRef", "missing"),
+    scaler("a target is needed", {"scaleTargetRef": ABSENT}, "scaleTargetRef", "or capacityTypes"),
+    scaler("one target and two", {"capacityTypes": two_targets(), "acceleratorPoolRef": {"name": "h100"}},
+           "scaleTargetRef", "or capacityTypes"),
+    scaler("two targets and nobody who says how they share", {"scaleTargetRef": ABSENT, "capacityTypes": two_targets()},
+           "capacityTypes", "needs acceleratorPoolRef"),
+    scaler("two targets that are one", {"scaleTargetRef": ABSENT, "acceleratorPoolRef": {"name": "h100"},
+           "capacityTypes": two_targets(spot="vllm-od")}, "spec.capacityTypes", "two targets"),
+    scaler("two targets for an autoscaler that has one", {"scaleTargetRef": ABSENT, "mode": "ExternalMetric",
+           "acceleratorPoolRef": {"name": "h100"}, "capacityTypes": two_targets()}, "capacityTypes", "one target"),
     scaler("an engine is needed", {"engine": ABSENT}, "spec.engine", "missing"),
     scaler("a number in quotes is no number", {"maxReplicas": "16"}, "spec.maxReplicas", "whole number"),
     scaler("true is no number", {"maxReplicas": True}, "spec.maxReplicas", "whole number"),
@@ -263,6 +291,22 @@ REFUSED = [
          "spec.split", "one of onDemandFloorPercent and spotCapPercent"),
     pool("a ceiling below one node", {"nodeShape": {"accelerators": 8}, "ceilings": {"accelerators": 7}},
          "spec", "hold one node"),
+    pool("a spot cap that leaves no spot node", {"nodeShape": {"accelerators": 8}, "split": {"spotCapPercent": 30},
+         "ceilings": {"accelerators": 31}}, "spec", "30 % on spot of 3 nodes is 0.9, and nodes are whole"),
+    pool("a floor that leaves no spot node", {"nodeShape": {"accelerators": 8}, "split": {"onDemandFloorPercent": 90},
+         "ceilings": {"accelerators": 64}}, "spec", "spot is possible from 10 nodes on (10 % of 10 is 1)"),
+    pool("a floor that leaves nothing to spot", {"split": {"onDemandFloorPercent": 100}},
+         "spec.split.onDemandFloorPercent", "at most 99"),
+    pool("a ceiling of nothing", {"ceilings": {}}, "spec.ceilings", "accelerators, dollarsPerHour or both"),
+    pool("a ceiling in dollars without prices", {"ceilings": {"dollarsPerHour": "3000"}},
+         "spec", "needs nodeDollarsPerHour"),
+    pool("a ceiling that pays for no node", {"nodePools.spot": ABSENT, "ceilings": {"dollarsPerHour": "50"},
+         "nodeDollarsPerHour": {"onDemand": "55.04"}}, "spec", "does not pay for one node"),
+    pool("a price for what there is not", {"nodePools.spot": ABSENT,
+         "nodeDollarsPerHour": {"onDemand": "55.04", "spot": "20"}}, "spec", "go together"),
+    pool("a node that costs nothing", {"nodePools.spot": ABSENT, "nodeDollarsPerHour": {"onDemand": "0.0"}},
+         "spec.nodeDollarsPerHour", "more than 0 dollars"),
+    pool("dollars in words", {"ceilings": {"dollarsPerHour": "3k"}}, "spec.ceilings.dollarsPerHour", "3k"),
     pool("a NodePool's name longer than a label may be", {"nodePools.spot": "a" * 64},
          "spec.nodePools.spot", "at most 63"),
     pool("a pool with a word we do not know", {"slack": 1}, "spec.slack", "not a known field"),

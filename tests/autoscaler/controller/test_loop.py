@@ -12,13 +12,14 @@ from autoscaler.api.status import save_history
 from autoscaler.clock import Clock, ManualClock, SystemClock
 from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.loop import DEAD_AFTER_INTERVALS, DEAD_AFTER_SECONDS, ControlLoop
-from autoscaler.controller.node_capacity import ReplicaWish
 from autoscaler.controller.pool_report import Decided
 from autoscaler.controller.reconcile import Reconciler
+from autoscaler.controller.replica_wish import ReplicaWish
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.workload import WorkloadUnavailable
 from autoscaler.telemetry import Telemetry
 from policies.accelerator_sharing import AcceleratorAllowance
+from policies.capacity_split import ReplicaSplit
 from policies.history import ScalingHistory
 from policies.parameters import Mode
 from policies.reasons import Reason
@@ -40,8 +41,8 @@ class OldShares:
 
     def provide(
         self, wishes: Sequence[ReplicaWish], referring: Mapping[PoolKey, str | None], now_seconds: float
-    ) -> None:
-        pass
+    ) -> Mapping[PoolKey, ReplicaSplit]:
+        return {}
 
     def forget_all(self) -> None:
         self.left = None

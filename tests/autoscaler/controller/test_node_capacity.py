@@ -7,8 +7,11 @@ import pytest
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolSpec, parse_accelerator_pool
-from autoscaler.controller.node_capacity import FOREIGN_WRITE_SECONDS, NodeCapacityKeeper, ReplicaWish
+from autoscaler.controller.node_capacity import FOREIGN_WRITE_SECONDS, NodeCapacityKeeper
+from autoscaler.controller.replica_wish import ReplicaWish
 from autoscaler.observers.node_pools import NodePoolSeen
+from autoscaler.observers.workload import ScaleTarget, TargetPart
+from policies.capacity_split import CapacityType, TargetCounts
 from policies.reasons import Reason
 
 SHAPE = {"accelerators": 8, "cpu": 192, "memory": "2048Gi"}
@@ -254,3 +257,81 @@ def test_a_ceiling_comes_back_as_an_allowance_by_priority() -> None:
     assert (chat.replicas, batch.replicas) == (7, 2)
     assert chat.because == "64 accelerators of h100, shared by priority"
     assert cluster.written == [("od", {"nvidia.com/gpu": "64", "cpu": "1536"})], "never more than the ceiling"
+
+
+def split_wish(desired: int, on_demand: int, spot: int, *, name: str = "chat", **more: object) -> ReplicaWish:
+    """The wish of a pool with two targets, all of whose replicas serve."""
+    targets = tuple(
+        TargetPart(
+            kind,
+            ScaleTarget("inference", "Deployment", f"{name}-{kind}", "", "", ""),
+            TargetCounts(count, count, count),
+        )
+        for kind, count in ((CapacityType.ON_DEMAND, on_demand), (CapacityType.SPOT, spot))
+    )
+    return wish(desired, on_demand + spot, name=name, parts=targets, **more)
+
+
+def split_cluster(on_demand: int, spot: int, **more: object) -> FakeCluster:
+    seen = {
+        name: NodePoolSeen(name, {"nvidia.com/gpu": "0"}, nodes) for name, nodes in (("od", on_demand), ("spot", spot))
+    }
+    return FakeCluster(spec=SPLIT | more, seen=seen)
+
+
+def split_of(keeper: NodeCapacityKeeper, *wishes: ReplicaWish) -> dict[str, tuple[int, int]]:
+    splits = keeper.provide(wishes, {each.key: each.accelerator_pool for each in wishes}, 0.0)
+    return {key[1]: (split.on_demand, split.spot) for key, split in splits.items()}
+
+
+def test_two_targets_share_by_the_split_and_each_has_its_nodes() -> None:
+    cluster = split_cluster(2, 0)
+    assert split_of(keeper_of(cluster), split_wish(10, 2, 3)) == {"chat": (2, 8)}
+    assert cluster.written == [("od", {"nvidia.com/gpu": "24"}), ("spot", {"nvidia.com/gpu": "64"})]
+
+
+def test_nodes_that_another_pool_goes_on_to_fill_need_not_be_held() -> None:
+    keeper = keeper_of(split_cluster(4, 8))
+    assert split_of(keeper, split_wish(5, 2, 4), split_wish(5, 2, 4, name="code")) == {"chat": (1, 4), "code": (1, 4)}
+    keeper = keeper_of(split_cluster(2, 8))
+    assert split_of(keeper, split_wish(0, 1, 4), split_wish(5, 1, 4, name="code")) == {"chat": (1, 0), "code": (1, 4)}
+
+
+def test_a_split_is_remembered_until_somebody_else_has_decided() -> None:
+    keeper = keeper_of(split_cluster(2, 8))
+    shrinking = split_wish(5, 2, 8)
+    assert split_of(keeper, shrinking) == {"chat": (2, 4)}, "held: eight spot nodes still stand"
+    now = split_wish(5, 2, 4).parts
+    assert keeper.asked_for(shrinking.key, now) == 5
+    assert keeper.asked_for(shrinking.key, shrinking.parts) is None
+    keeper.forget_all()
+    assert keeper.asked_for(shrinking.key, now) is None
+
+
+def test_without_a_spot_nodepool_all_is_on_demand() -> None:
+    cluster = FakeCluster(seen={"od": NodePoolSeen("od", {"nvidia.com/gpu": "8"}, 1)})
+    assert split_of(keeper_of(cluster), split_wish(4, 1, 0)) == {"chat": (4, 0)}
+
+
+def test_a_spot_nodepool_that_makes_no_nodes_sends_replicas_on_demand() -> None:
+    cluster = split_cluster(2, 0)
+    cluster.seen["spot"] = replace(cluster.seen["spot"], problem="no NodeClass")
+    asked = split_wish(10, 2, 8)
+    waiting = tuple(replace(part, counts=TargetCounts(part.counts.spec, 0, 0)) for part in asked.parts)
+    assert split_of(keeper_of(cluster), replace(asked, parts=waiting)) == {"chat": (10, 0)}
+
+
+def test_a_pool_that_may_only_grow_lowers_neither_target() -> None:
+    keeper = keeper_of(split_cluster(6, 8))
+    assert split_of(keeper, split_wish(10, 6, 4, may_lower=False)) == {"chat": (6, 8)}
+
+
+def test_dollars_leave_an_allowance() -> None:
+    prices = {"nodeDollarsPerHour": {"onDemand": "50"}, "ceilings": {"dollarsPerHour": "275.5"}}
+    cluster = FakeCluster(spec=MANAGED | prices)
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(9, wanted=9))
+    allowance = keeper.allowance(("inference", "chat"))
+    assert allowance is not None
+    assert allowance.replicas == 5
+    assert cluster.written == [("od", {"nvidia.com/gpu": "40", "cpu": "960"})]

@@ -36,7 +36,7 @@ def setup_of(scaler: InferenceScaler) -> PoolSetup:
         a_setup(60.0),
         namespace=scaler.namespace,
         name=scaler.name,
-        target_name=spec.scale_target_ref.name,
+        target_name=spec.first_target_ref.name,
         engine=spec.engine.value,
         initial_replicas=spec.min_replicas,
     )

@@ -1,0 +1,100 @@
+"""Which counts do the two targets of a pool get, by the split of their AcceleratorPool?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from autoscaler.controller.replica_wish import ReplicaWish
+from autoscaler.observers.metrics import PoolKey
+from autoscaler.observers.workload import TargetPart
+from policies.capacity_split import CapacityType, ReplicaSplit, SplitRule, on_demand_beside, split_replicas
+
+
+@dataclass(frozen=True, slots=True)
+class SplitGround:
+    """What an AcceleratorPool says of its split, and what is seen of its spot nodes (`spot_nodes` not being deleted).
+
+    `accelerators_per_node` None: it is not said, and a replica is taken for a node.
+    """
+
+    on_demand_floor_percent: int
+    accelerators_per_node: int | None
+    can_buy_spot: bool
+    spot_nodes: int
+
+
+def splits_of(ground: SplitGround, wishes: Iterable[ReplicaWish]) -> Mapping[PoolKey, ReplicaSplit]:
+    """The split of every pool with two targets. On-demand nodes that one goes on to fill another need not hold."""
+    splits: dict[PoolKey, ReplicaSplit] = {}
+    split_wishes = sorted((wish for wish in wishes if _can_be_split(wish)), key=lambda wish: wish.key)
+    on_demand = {wish.key: _part(wish, CapacityType.ON_DEMAND).counts.spec for wish in split_wishes}
+    needed = on_demand_beside(ground.spot_nodes, ground.on_demand_floor_percent)
+    for wish in split_wishes:
+        by_others = _filled_at_least(ground, [other for other in split_wishes if other.key != wish.key], on_demand)
+        split = _split(ground, wish, max(0, needed - by_others))
+        splits[wish.key] = split
+        if wish.will_be_written:
+            on_demand[wish.key] = split.on_demand
+    return splits
+
+
+class SplitMemory:
+    """For which count were the counts of two targets made? The last two answers, as a write is seen a tick later."""
+
+    def __init__(self) -> None:
+        self._made: dict[PoolKey, list[tuple[tuple[int, ...], int]]] = {}
+
+    def note(self, key: PoolKey, replicas: int, split: ReplicaSplit) -> None:
+        """Remembers that so many replicas were made into these two counts."""
+        made = ((split.on_demand, split.spot), replicas)
+        before = self._made.get(key, [])
+        if made not in before[:1]:
+            self._made[key] = [made, *before[:1]]
+
+    def asked_for(self, key: PoolKey, parts: Sequence[TargetPart]) -> int | None:
+        """The count that the parts as they stand were made for; None where they are not as we made them."""
+        counts = tuple(part.counts.spec for part in parts)
+        return next((replicas for made, replicas in self._made.get(key, ()) if made == counts), None)
+
+    def forget_all(self) -> None:
+        """Somebody else has decided since."""
+        self._made = {}
+
+
+def _can_be_split(wish: ReplicaWish) -> bool:
+    return bool(wish.parts) and wish.accelerators_per_replica is not None
+
+
+def _part(wish: ReplicaWish, capacity_type: CapacityType) -> TargetPart:
+    return next(part for part in wish.parts if part.capacity_type is capacity_type)
+
+
+def _split(ground: SplitGround, wish: ReplicaWish, nodes_held: int) -> ReplicaSplit:
+    on_demand, spot = _part(wish, CapacityType.ON_DEMAND).counts, _part(wish, CapacityType.SPOT).counts
+    each, size = ground.accelerators_per_node, wish.accelerators_per_replica
+    rule = SplitRule(
+        on_demand_floor_percent=ground.on_demand_floor_percent,
+        replicas_per_node=1 if each is None or size is None else max(1, each // size),
+        can_buy_spot=ground.can_buy_spot,
+        on_demand_nodes_held=nodes_held,
+    )
+    split = split_replicas(wish.desired, on_demand, spot, rule)
+    if wish.may_lower:
+        return split
+    return replace(split, on_demand=max(split.on_demand, on_demand.spec), spot=max(split.spot, spot.spec))
+
+
+def _filled_at_least(ground: SplitGround, wishes: Sequence[ReplicaWish], on_demand: Mapping[PoolKey, int]) -> int:
+    """The fewest nodes that the on-demand replicas of these pools fill, however they are placed."""
+    each = ground.accelerators_per_node
+    if each is None:
+        return sum(on_demand[wish.key] for wish in wishes)
+    whole_nodes, accelerators = 0, 0
+    for wish in wishes:
+        size = wish.accelerators_per_replica or 0
+        if size >= each:
+            whole_nodes += on_demand[wish.key] * -(-size // each)
+        else:
+            accelerators += on_demand[wish.key] * size
+    return whole_nodes + accelerators // each

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from autoscaler.actuators.actuator import Actuated, ActuationFailed
+from autoscaler.controller.split_actuation import write_split
+from autoscaler.observers.workload import ScaleTarget, TargetPart
+from policies.capacity_split import CapacityType, ReplicaSplit, TargetCounts
+from policies.reasons import Reason
+
+
+@dataclass
+class FakeScale:
+    """An actuator that refuses targets by name."""
+
+    refuses: str = ""
+    written: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
+        if target.name == self.refuses:
+            return ActuationFailed(Reason.CONFLICT, f"{target.name} refused")
+        self.written.append((target.name, from_replicas, to_replicas))
+        return Actuated(Reason.SUCCEEDED_RESCALE, f"{target.name}: {from_replicas} -> {to_replicas}")
+
+
+def parts(on_demand: int, spot: int) -> tuple[TargetPart, ...]:
+    return tuple(
+        TargetPart(
+            kind, ScaleTarget("inference", "Deployment", kind.value, "", "", ""), TargetCounts(count, count, count)
+        )
+        for kind, count in ((CapacityType.ON_DEMAND, on_demand), (CapacityType.SPOT, spot))
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "written"),
+    [
+        pytest.param((1, 4), (2, 8), [("on-demand", 1, 2), ("spot", 4, 8)], id="on demand grows first"),
+        pytest.param((2, 8), (1, 4), [("spot", 8, 4), ("on-demand", 2, 1)], id="and shrinks last"),
+        pytest.param((8, 2), (2, 8), [("spot", 2, 8), ("on-demand", 8, 2)], id="what grows comes before what shrinks"),
+        pytest.param((2, 8), (6, 4), [("on-demand", 2, 6), ("spot", 8, 4)], id="also the other way round"),
+        pytest.param((2, 8), (2, 8), [], id="what is as wanted is not written"),
+    ],
+)
+def test_the_order_of_two_writes(
+    before: tuple[int, int], after: tuple[int, int], written: list[tuple[str, int, int]]
+) -> None:
+    scale = FakeScale()
+    result = write_split(parts(*before), ReplicaSplit(*after, Reason.SPLIT_KEPT, "as told"), scale)
+    assert scale.written == written
+    assert isinstance(result, Actuated)
+    assert result.reason is (Reason.SUCCEEDED_RESCALE if written else Reason.READY_FOR_NEW_SCALE)
+    assert "as told" in result.message
+
+
+def test_where_the_first_write_fails_the_second_is_not_tried() -> None:
+    scale = FakeScale(refuses="on-demand")
+    result = write_split(parts(1, 4), ReplicaSplit(2, 8, Reason.SPLIT_KEPT, ""), scale)
+    assert isinstance(result, ActuationFailed)
+    assert (result.reason, result.message, scale.written) == (Reason.CONFLICT, "on-demand refused", [])
+
+
+def test_without_a_split_nothing_is_written() -> None:
+    scale = FakeScale()
+    result = write_split(parts(1, 4), None, scale)
+    assert isinstance(result, ActuationFailed)
+    assert result.reason is Reason.ACCELERATORS_UNKNOWN
+    assert scale.written == []
