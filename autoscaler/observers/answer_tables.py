@@ -120,6 +120,10 @@ class AnswerTables:
         capacities = self.numbers.get(Purpose.KV_CACHE_CAPACITY_TOKENS, _NOTHING)
         return pod not in self.usages or pod in self.capacities or pod in capacities
 
+    def lacks(self, gauge: Purpose, pod: PodKey) -> bool:
+        """Whether the newest answer has no number of the pod."""
+        return pod not in (self.usages if gauge is Purpose.KV_CACHE_USAGE else self.numbers.get(gauge, _NOTHING))
+
     def values_of(self, pod: PodKey, has_rates: bool) -> list[float | None]:
         """A pod's signals in the order of PAGE_SIGNALS; rates are NaN where they would show a part of the truth."""
         numbers = self.numbers

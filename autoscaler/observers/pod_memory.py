@@ -17,7 +17,7 @@ class PodMemory:
     """A pod's newest sample: when it was taken, when it came, its signals by place (None: not on the page).
 
     `in_flight` are its requests, running and waiting, at the samples of the last minute: (when, how many), the oldest
-    first.
+    first. `was_torn` where the last look found only a part of the page, and left all of this as it was.
     """
 
     __slots__ = (
@@ -28,6 +28,7 @@ class PodMemory:
         "in_flight",
         "sampled_at_seconds",
         "values",
+        "was_torn",
     )
 
     def __init__(self, sampled_at_seconds: float, now_seconds: float) -> None:
@@ -36,6 +37,7 @@ class PodMemory:
         self.first_seen_seconds = now_seconds
         self.has_advanced = False
         self.fills_rate_window = False
+        self.was_torn = False
         self.values: list[float | None] = []
         self.in_flight: list[tuple[float, float]] = []
 

@@ -16,6 +16,7 @@ from autoscaler.observers.pod_memory import PodMemory
 from autoscaler.observers.pool_means import PoolMeans, workloads_of_pools
 from autoscaler.observers.pool_signals import (
     LEAST_DISCOVERY_SECONDS,
+    REPLICA_SIGNALS,
     PoolMemory,
     TickTrouble,
     has_replica_signals,
@@ -37,6 +38,11 @@ from policies.signals import PoolSignal, Signal
 # A longer pause between two samples of a pod may have taken the older ones out of the rate window.
 _GAP_INTERVALS = 1.5
 
+# What is on a page from its first sample on, and where it stands in a pod's memory.
+_GAUGES = tuple(
+    (purpose, REPLICA_SIGNALS.index(Signal(purpose.value)))
+    for purpose in (Purpose.RUNNING_REQUESTS, Purpose.WAITING_REQUESTS, Purpose.KV_CACHE_USAGE)
+)
 _SIZES = frozenset({Purpose.CACHE_CONFIG, Purpose.KV_CACHE_CAPACITY_TOKENS})
 
 
@@ -183,8 +189,10 @@ class PrometheusMetricsObserver:
         self, pools: Sequence[PoolQuery], answers: Mapping[Purpose, Answer], prometheus_now: float
     ) -> None:
         """Takes over the newest samples of live pods; pods that are gone are forgotten with all they showed."""
-        newest = self._numbers(answers.get(Purpose.SAMPLE_TIME))
+        sample_times = self._numbers(answers.get(Purpose.SAMPLE_TIME))
+        newest = {key: at for key, at in sample_times.items() if math.isfinite(at)}
         filling = self._numbers(answers.get(Purpose.WINDOW_START))
+        gauges = [(gauge, place) for gauge, place in _GAUGES if _is_whole(answers.get(gauge))]
         known, self._pods = self._pods, {}
         is_size_missing = False
         ages_at_arrival: list[float] = []
@@ -195,7 +203,7 @@ class PrometheusMetricsObserver:
                 key = (pool.key[0], pod.name)
                 memory = known.get(key)
                 sampled_at = newest.get(key)
-                if sampled_at is not None and math.isfinite(sampled_at):
+                if sampled_at is not None and not (memory is not None and self._is_torn(key, memory, gauges)):
                     if memory is None:
                         memory = PodMemory(sampled_at, prometheus_now)
                     newer_by = memory.advance(sampled_at, prometheus_now)
@@ -216,6 +224,16 @@ class PrometheusMetricsObserver:
         self._lag.learn(ages_at_arrival)
         self._urgent = _SIZES if is_size_missing else frozenset()
 
+    def _is_torn(self, key: PodKey, memory: PodMemory, gauges: Sequence[tuple[Purpose, int]]) -> bool:
+        """Whether a gauge is missing that the page had before: its scrape failed while the queries were answered.
+
+        What came before stands then, and grows old. What is missing at two looks in a row has really gone.
+        """
+        memory.was_torn = not memory.was_torn and any(
+            memory.values[place] is not None and self._tables.lacks(gauge, key) for gauge, place in gauges
+        )
+        return memory.was_torn
+
     def _numbers(self, answer: Answer | None) -> dict[PodKey, float]:
         return numbers_by_pod(answer, self._settings) if isinstance(answer, Vector) else {}
 
@@ -230,11 +248,7 @@ class PrometheusMetricsObserver:
         return since is not None and now_seconds - since < window_begins_ago + LEAST_DISCOVERY_SECONDS
 
     def _update_means(self, pools: Sequence[PoolQuery], answers: Mapping[Purpose, Answer], now_seconds: float) -> None:
-        answered = {
-            purpose
-            for purpose in BY_WORKLOAD
-            if isinstance(answer := answers.get(purpose), Vector) and not answer.is_partial
-        }
+        answered = {purpose for purpose in BY_WORKLOAD if _is_whole(answers.get(purpose))}
         changed = answered | self._tables.expire(now_seconds)
         if not changed:
             return
@@ -285,6 +299,10 @@ class PrometheusMetricsObserver:
             f"no sample of any of the pool's {len(pods)} pods is in Prometheus: are they scraped, and do their series "
             f"carry the labels {settings.namespace_label} and {settings.pod_label}?"
         )
+
+
+def _is_whole(answer: Answer | None) -> bool:
+    return isinstance(answer, Vector) and not answer.is_partial
 
 
 def _is_proven_idle(signals: Mapping[Signal, PoolSignal], ready_replicas: int) -> bool:

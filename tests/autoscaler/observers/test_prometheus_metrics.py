@@ -593,6 +593,40 @@ def test_one_failed_query_makes_its_signal_unknown_and_leaves_the_others() -> No
     assert found.warnings == (REFUSED.message,)
 
 
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param(Page(None, None, None, None, None, None, None), id="before all other queries"),
+        pytest.param(Page(waiting=None, running=9.0), id="before one of the gauges was read"),
+    ],
+)
+def test_a_scrape_that_fails_between_two_queries_of_a_look_leaves_the_replica_as_it_was(left: Page) -> None:
+    scene, pool = two_replicas()
+    scene.observed(pool)
+    scene.now += SCRAPE_SECONDS
+    scene.scrape(0, 1)
+    scene.pages[1] = left  # the query for sample times was answered before its scrape failed
+    found = scene.observed(pool)
+    assert found.signals[Signal.RUNNING_REQUESTS] == signal(8.0, 4.0, age=15.0)
+    assert found.signals[Signal.WAITING_REQUESTS] == signal(4.0, 2.0, age=15.0)
+    scene.now += 2 * SCRAPE_SECONDS
+    scene.scrape(0)
+    del scene.sampled_at[1]
+    found = scene.observed(pool)
+    assert found.signals[Signal.RUNNING_REQUESTS] == signal(8.0, 4.0, fresh=1, held=1, age=45.0)
+
+
+def test_a_gauge_that_is_gone_from_two_pages_in_a_row_is_unknown() -> None:
+    scene, pool = two_replicas()
+    scene.observed(pool)
+    scene.pages[1] = Page(waiting=None)
+    for _ in range(2):
+        scene.now += SCRAPE_SECONDS
+        scene.scrape(0, 1)
+        found = scene.observed(pool)
+    assert found.signals[Signal.WAITING_REQUESTS] == signal(2.0, 2.0, fresh=1, unknown=1)
+
+
 def test_without_sample_times_the_last_ones_are_held() -> None:
     scene, pool = two_replicas()
     scene.observed(pool)
