@@ -154,10 +154,10 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     problems += _unwritable(request)
     if isinstance(policies, PoliciesRefused):
         # Whose load is to be read from Prometheus is not known; what is wrong with a file can be said all the same.
-        load = _load(request, FleetDescription(), None) if request.trace is not None else None
+        load = load_for(request, FleetDescription(), None) if request.trace is not None else None
     else:
         description = FleetDescription() if isinstance(fleet, FleetRefused) else fleet.description
-        load = _load(request, description, policies[0].identity)
+        load = load_for(request, description, policies[0].identity)
     if isinstance(load, str):
         problems.append(load)
     if not isinstance(policies, PoliciesRefused) and not isinstance(fleet, FleetRefused):
@@ -165,15 +165,15 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     if problems or isinstance(policies, PoliciesRefused) or isinstance(fleet, FleetRefused) or isinstance(load, str):
         return _Refused(tuple(problems))
     assert load is not None
-    fleet, whose = _with_objectives(fleet, policies)
+    fleet, whose = with_objectives(fleet, policies)
     drawn = load.draw(request.seed)
     if not len(drawn):
         where = f"from {load.start_seconds:g} to {load.end_seconds:g} s"
         return _Refused((f"{request.trace_name}: no request arrives {where}; choose another --start, --end or scale",))
-    assumptions = (*_of_the_load(load), *whose, *fleet.assumptions, *(a for each in policies for a in each.assumptions))
+    assumptions = (*assumed_of(load), *whose, *fleet.assumptions, *(a for each in policies for a in each.assumptions))
     for each in policies:
         assumptions = (*assumptions, *assumed_of_pools(each.name, each.accelerator_pools, fleet.nodes))
-    return _Prepared(policies, fleet, load, drawn, (*assumptions, *_before_the_run(policies, fleet, load, drawn)))
+    return _Prepared(policies, fleet, load, drawn, (*assumptions, *before_the_run(policies, fleet, load, drawn)))
 
 
 def _node_problems(policies: Sequence[ReplayedPolicy], fleet: Fleet) -> Iterator[str]:
@@ -196,7 +196,8 @@ def _unwritable(request: ReplayRequest) -> list[str]:
     return [f"cannot write {path}: its folder does not exist" for path in paths if path and not path.parent.is_dir()]
 
 
-def _load(request: ReplayRequest, fleet: FleetDescription, pool: PoolIdentity | None) -> TraceLoad | str:
+def load_for(request: ReplayRequest, fleet: FleetDescription, pool: PoolIdentity | None) -> TraceLoad | str:
+    """The load that is asked for, or what is wrong with it. `pool` is whose load Prometheus has recorded."""
     try:
         if request.trace is None:
             assert pool is not None
@@ -238,7 +239,7 @@ def _recorded(request: ReplayRequest, pool: PoolIdentity) -> BinnedTrace:
         source.close()
 
 
-def _with_objectives(fleet: Fleet, policies: Sequence[ReplayedPolicy]) -> tuple[Fleet, tuple[str, ...]]:
+def with_objectives(fleet: Fleet, policies: Sequence[ReplayedPolicy]) -> tuple[Fleet, tuple[str, ...]]:
     """The fleet with the objectives that all are held to: the fleet's own, else the first that a policy has."""
     if "objectives" in fleet.description.model_fields_set:
         return fleet, ()
@@ -248,7 +249,8 @@ def _with_objectives(fleet: Fleet, policies: Sequence[ReplayedPolicy]) -> tuple[
     return fleet, ()
 
 
-def _of_the_load(load: TraceLoad) -> Iterator[str]:
+def assumed_of(load: TraceLoad) -> Iterator[str]:
+    """What a trace lacks and was made up for, and how far the load is sampled."""
     if not isinstance(load.trace, AgentSessions):
         yield from load.trace.assumptions
     if load.sampled_one_in > 1:
@@ -258,7 +260,7 @@ def _of_the_load(load: TraceLoad) -> Iterator[str]:
         )
 
 
-def _before_the_run(
+def before_the_run(
     policies: Sequence[ReplayedPolicy], fleet: Fleet, load: TraceLoad, drawn: RequestTrace
 ) -> Iterator[str]:
     """What a user should know first: too few replicas to be sampled, a maximum that the load goes beyond for long."""
@@ -345,7 +347,7 @@ def _progress(console: Console) -> Iterator[Callable[[str, int, float], bool]]:
         stopped = True
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with _on_interrupt(stop), Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    with on_interrupt(stop), Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=1.0)
         last = ("", 0)
 
@@ -361,7 +363,8 @@ def _progress(console: Console) -> Iterator[Callable[[str, int, float], bool]]:
 
 
 @contextmanager
-def _on_interrupt(stop: Callable[..., None]) -> Iterator[None]:
+def on_interrupt(stop: Callable[..., None]) -> Iterator[None]:
+    """Ctrl-C calls `stop` instead of ending the program, where this is the main thread."""
     try:
         before = signal.signal(signal.SIGINT, stop)
     except ValueError:  # not the main thread, which alone may take signals
