@@ -73,7 +73,7 @@ def from_prometheus(request: PoolRequest, source: RangeSource, now_seconds: floa
     key = (request.namespace, request.name)
     query = PoolQuery(key, request.engine, request.target or request.name, (), {})
     ends_at_seconds = float(now_seconds // POOL_BIN_SECONDS * POOL_BIN_SECONDS)
-    history = PrometheusWorkHistory(source, request.queries)
+    history = PrometheusWorkHistory(source, request.queries, SystemClock())
     past = history.read([HistoryRequest(query, request.days)], ends_at_seconds, POOL_BIN_SECONDS)
     if isinstance(past, PastUnavailable):
         return SeriesUnreadable(past.message)

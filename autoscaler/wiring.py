@@ -30,6 +30,7 @@ from autoscaler.controller.node_capacity import NodeCapacityKeeper
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.controller.reconcile import Reconciler
 from autoscaler.controller.scaler_source import ScalersOfTick
+from autoscaler.controller.split_audit import SplitAudit
 from autoscaler.controller.status import StatusReporter
 from autoscaler.dashboard.app import create_app as create_dashboard
 from autoscaler.dashboard.recorder import DashboardRecorder
@@ -234,6 +235,9 @@ def _assemble(
     histories, written = HistoryStore(), WrittenCounts()
     accelerators = _accelerators(parts)
     node_capacity = _node_capacity(parts, accelerators)
+    split_audit = [] if accelerators is None else [SplitAudit(accelerators, parts.clock)]
+    for collector in split_audit:
+        telemetry.registry.register(collector)
     source = ScalersOfTick(parts.directory or ClusterScalers(_required(parts.cluster)))
     reconciler = Reconciler(
         KubernetesWorkloadObserver(
@@ -252,6 +256,7 @@ def _assemble(
             metric_values,
             forecast_metrics,
             recorder,
+            *split_audit,
             EventReporter(LoggedEvents()),
             *_cluster_reporters(settings, parts, records, accelerators, node_capacity),
         ],

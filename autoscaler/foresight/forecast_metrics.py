@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from autoscaler.controller.forecast_report import reported_forecast
 from autoscaler.controller.pool_report import Decided, PoolReport
-from autoscaler.foresight.prometheus_history import RECORDED_METRIC
+from autoscaler.foresight.past_pieces import RECORDED_METRIC
 
 
 class ForecastMetrics(Collector):

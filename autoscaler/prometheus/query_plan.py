@@ -14,7 +14,7 @@ Counters become rates before the `max`, so resets are seen per series.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -108,14 +108,52 @@ def plan_queries(
     return QueryPlan(_questions(every_tick), _questions(slow))
 
 
-def processed_tokens_promql(
-    engines: Iterable[str], namespaces: Iterable[str], settings: QuerySettings, window_seconds: int
-) -> str:
-    """Prompt and generated tokens per second over a window, a row a workload; empty where no engine counts them."""
-    window = settings.model_copy(update={"rate_window_seconds": window_seconds})
-    writer = _Writer(sorted(engines), one_of(settings.namespace_label, namespaces), window)
-    sums = [writer.by_workload(signal) for signal in (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS)]
-    return " + ".join(sums) if all(sums) else ""
+class PastPlan:
+    """The questions about the past of engines' workloads, each a row a workload. For range queries over weeks.
+
+    There every link of a chain costs as much as the first: with `present`, other names are not asked for.
+    """
+
+    def __init__(
+        self,
+        engines: Iterable[str],
+        namespaces: Iterable[str],
+        settings: QuerySettings,
+        present: Collection[str] | None = None,
+    ) -> None:
+        self._engines = sorted(engines)
+        self._namespaces = sorted(namespaces)
+        self._settings = settings
+        self._present = present
+
+    def only(self, present: Collection[str]) -> PastPlan:
+        """The same about these names alone."""
+        return PastPlan(self._engines, self._namespaces, self._settings, present)
+
+    def names(self) -> str:
+        """A row for each name that there is, as its `__name__`; empty where no engine counts what is processed."""
+        signals = (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS, Signal.WAITING_REQUESTS, Signal.REQUESTS_FINISHED)
+        writer = self._writer()
+        if not self.processed_tokens(window_seconds=60):
+            return ""
+        return writer.present_names({name for signal in signals for name in writer.names(signal)})
+
+    def processed_tokens(self, window_seconds: int) -> str:
+        """Prompt and generated tokens per second over a window; empty where no engine counts them."""
+        return self._writer(window_seconds).sum_by_workload(Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS)
+
+    def finished_requests(self, window_seconds: int) -> str:
+        """Requests that have finished per second over a window; empty where no engine counts them."""
+        return self._writer(window_seconds).sum_by_workload(Signal.REQUESTS_FINISHED)
+
+    def waiting_requests(self) -> str:
+        """Requests in the engines' queues; workloads without any have no row. Empty where no engine tells."""
+        return self._writer().positive_by_workload(Signal.WAITING_REQUESTS)
+
+    def _writer(self, window_seconds: int = 60) -> _Writer:
+        settings = self._settings.model_copy(update={"rate_window_seconds": window_seconds})
+        matcher = one_of(settings.namespace_label, self._namespaces)
+        return _Writer(self._engines, matcher, settings, present=self._present)
 
 
 def _questions(queries: Mapping[Purpose, str]) -> dict[Purpose, Question]:
@@ -130,9 +168,15 @@ class _Writer:
     """Writes the queries; an empty text where none of the engines exposes what is asked for."""
 
     def __init__(
-        self, engines: list[str], namespace_matcher: str, settings: QuerySettings, lag_seconds: int = 0
+        self,
+        engines: list[str],
+        namespace_matcher: str,
+        settings: QuerySettings,
+        lag_seconds: int = 0,
+        present: Collection[str] | None = None,
     ) -> None:
         self._lag_seconds = lag_seconds
+        self._present = present
         self._engines = [ENGINES[name] for name in engines]
         self._namespace_matcher = namespace_matcher
         self._settings = settings
@@ -161,9 +205,24 @@ class _Writer:
     def by_engine(self, signal: Signal) -> str:
         return self._chain(self._metrics(signal), self._number_of(signal))
 
-    def by_workload(self, signal: Signal) -> str:
-        chain = self._chain(self._metrics(signal), self._number_of(signal))
+    def sum_by_workload(self, *signals: Signal) -> str:
+        """The sum of signals that a pod tells together; empty where no engine exposes one of them.
+
+        Pods are added up first: the name of a workload is made once a pod, which costs more than all the rest.
+        """
+        sums = [self.by_pod(signal) for signal in signals]
+        return self._summed_by_workload(" + ".join(sums)) if all(sums) else ""
+
+    def positive_by_workload(self, signal: Signal) -> str:
+        """A gauge of those pods alone where it is more than zero, which are few and cost little."""
+        chain = self._chain(self._metrics(signal), lambda gauge: f"{self._max(gauge)} ({self._selector(gauge)} > 0)")
         return self._summed_by_workload(chain) if chain else ""
+
+    def names(self, signal: Signal) -> list[str]:
+        return [metric.name for metric in self._metrics(signal)]
+
+    def present_names(self, names: Iterable[str]) -> str:
+        return f"count by (__name__) ({{{one_of('__name__', names)}, {self._namespace_matcher}}})"
 
     def cache_config(self) -> str:
         infos = [
@@ -211,7 +270,8 @@ class _Writer:
 
     def _metrics(self, signal: Signal) -> list[Metric]:
         sources = [engine.signals[signal] for engine in self._engines if signal in engine.signals]
-        return [metric for source in sources for metric in source.metrics]
+        metrics = [metric for source in sources for metric in source.metrics]
+        return [metric for metric in metrics if self._present is None or metric.name in self._present]
 
     def _totals(self, signal: Signal) -> list[Metric]:
         """The counters of the tokens: a histogram's sum, a ratio's upper part."""

@@ -15,27 +15,21 @@ WORKLOAD_LABEL = "tokenscaler_workload"
 # The letters Kubernetes makes random name parts of (no vowels, no digits that look like letters).
 _RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"
 
-# Tried in order; the last that matches the whole name counts.
-_PATTERNS = (
-    "(.+)",  # a pod of its own
-    "(.+)-[0-9]+",  # StatefulSet; the group of a LeaderWorkerSet
-    f"(.+)-{_RANDOM}{{5}}",  # ReplicaSet, Job, and operators that make pods themselves
-    f"(.+)-{_RANDOM}{{1,10}}-{_RANDOM}{{5}}",  # Deployment
+# The shortest name counts: what is left of it is the longest ending that Kubernetes gives. None: a pod of its own.
+_PATTERN = (
+    f"(.+?)(?:-{_RANDOM}{{1,10}}-{_RANDOM}{{5}}"  # Deployment
+    f"|-{_RANDOM}{{5}}"  # ReplicaSet, Job, and operators that make pods themselves
+    "|-[0-9]+)?"  # StatefulSet; the group of a LeaderWorkerSet
 )
-_COMPILED = tuple(re.compile(pattern) for pattern in reversed(_PATTERNS))
+_COMPILED = re.compile(_PATTERN)
 
 
 def workload_of(pod: str) -> str:
     """The workload's name: "vllm-7d4b9c6f5-x2k4z" -> "vllm", "vllm-3" -> "vllm"; a name of no known form: itself."""
-    for pattern in _COMPILED:
-        match = pattern.fullmatch(pod)
-        if match is not None:
-            return match.group(1)
-    return pod
+    match = _COMPILED.fullmatch(pod)
+    return pod if match is None else match.group(1)
 
 
 def with_workload(promql: str, pod_label: str) -> str:
     """The expression whose series have the workload's name in WORKLOAD_LABEL, as `workload_of` gives it."""
-    for pattern in _PATTERNS:
-        promql = f'label_replace({promql}, {quoted(WORKLOAD_LABEL)}, "$1", {quoted(pod_label)}, {quoted(pattern)})'
-    return promql
+    return f'label_replace({promql}, {quoted(WORKLOAD_LABEL)}, "$1", {quoted(pod_label)}, {quoted(_PATTERN)})'

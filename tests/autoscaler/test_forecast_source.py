@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from autoscaler.forecast_source import PoolRequest, from_prometheus
 from autoscaler.prometheus.answer import FailureKind, PrometheusFailure
-from autoscaler.prometheus.range_answer import RangeQuestion, RangeSeries, RangeVector
+from autoscaler.prometheus.range_answer import RangeVector
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
-from autoscaler.prometheus.source import RangeAnswer
-from autoscaler.prometheus.workload_names import WORKLOAD_LABEL
 from forecasting.series_text import SeriesUnreadable
 from forecasting.time_series import TimeSeries
+from tests.fakes.recorded_ranges import FakeRanges, workload
 
 NOW = 1_900_000_321.0
 
@@ -20,22 +18,13 @@ def a_request(**more: object) -> PoolRequest:
     return PoolRequest("inference", "chat", settings, QuerySettings(), days=1, **more)  # type: ignore[arg-type]
 
 
-class Ranges:
-    """Knows the load of one workload, or fails."""
-
-    def __init__(self, workload: str, failure: PrometheusFailure | None = None) -> None:
-        self._workload = workload
-        self._failure = failure
-
-    def ask_range(self, question: RangeQuestion) -> RangeAnswer:
-        if self._failure is not None:
-            return self._failure
-        labels = {"namespace": "inference", WORKLOAD_LABEL: self._workload}
-        return RangeVector([RangeSeries(labels, np.full(question.steps, 9.0))])
+def ranges_of(name: str) -> FakeRanges:
+    """Knows the load of one workload."""
+    return FakeRanges(processed=lambda question: RangeVector([workload(name, 9.0, question)]))
 
 
 def test_a_pools_load_ends_with_the_last_whole_five_minutes() -> None:
-    series = from_prometheus(a_request(), Ranges("chat"), NOW)
+    series = from_prometheus(a_request(), ranges_of("chat"), NOW)
     assert isinstance(series, TimeSeries)
     assert (series.end_seconds, series.step_seconds, len(series.values)) == (1_900_000_200.0, 300, 288)
     assert (series.values == 9.0).all()
@@ -44,20 +33,20 @@ def test_a_pools_load_ends_with_the_last_whole_five_minutes() -> None:
 @pytest.mark.parametrize(
     ("request_", "ranges", "problem"),
     [
-        pytest.param(a_request(), Ranges("vllm-chat"), "--target names it", id="a target of another name"),
+        pytest.param(a_request(), ranges_of("vllm-chat"), "--target names it", id="a target of another name"),
         pytest.param(
             a_request(),
-            Ranges("chat", PrometheusFailure(FailureKind.UNREACHABLE, "connection refused")),
+            FakeRanges(failure=PrometheusFailure(FailureKind.UNREACHABLE, "connection refused")),
             "connection refused",
             id="no Prometheus",
         ),
     ],
 )
-def test_without_a_load_it_says_why(request_: PoolRequest, ranges: Ranges, problem: str) -> None:
+def test_without_a_load_it_says_why(request_: PoolRequest, ranges: FakeRanges, problem: str) -> None:
     unreadable = from_prometheus(request_, ranges, NOW)
     assert isinstance(unreadable, SeriesUnreadable)
     assert problem in unreadable.message
 
 
 def test_the_target_can_be_named() -> None:
-    assert isinstance(from_prometheus(a_request(target="vllm-chat"), Ranges("vllm-chat"), NOW), TimeSeries)
+    assert isinstance(from_prometheus(a_request(target="vllm-chat"), ranges_of("vllm-chat"), NOW), TimeSeries)

@@ -14,7 +14,8 @@ import pytest
 from autoscaler.clock import SystemClock
 from autoscaler.forecast_source import PoolRequest, load_series
 from autoscaler.foresight.foresight import HistoryRequest, WorkPast
-from autoscaler.foresight.prometheus_history import RECORDED_METRIC, PrometheusWorkHistory
+from autoscaler.foresight.past_pieces import RECORDED_METRIC
+from autoscaler.foresight.prometheus_history import PrometheusWorkHistory
 from autoscaler.observers.metrics import PoolKey, PoolQuery
 from autoscaler.observers.workload import LivePod
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
@@ -83,7 +84,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     with PrometheusServer(directory=directory) as server:
         settings = PrometheusSettings(url=server.url, round_seconds=60, read_timeout_seconds=60)
         source = PrometheusSource(settings, SystemClock())
-        yield Recorded(settings, PrometheusWorkHistory(source, QuerySettings()), ends_at)
+        yield Recorded(settings, PrometheusWorkHistory(source, QuerySettings(), SystemClock()), ends_at)
         source.close()
 
 

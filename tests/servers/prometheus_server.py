@@ -82,6 +82,11 @@ class PrometheusServer:
         }
         self._configuration_path.write_text(yaml.safe_dump(document, sort_keys=False))
 
+    @property
+    def pid(self) -> int:
+        """The process id of the last start."""
+        return self._program.pid
+
     def start(self) -> PrometheusServer:
         """Starts it (again, with the data it had) and waits until it answers."""
         self._program.start()
