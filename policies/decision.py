@@ -9,6 +9,7 @@ from types import MappingProxyType
 from policies.constraints.accelerators import limit_to_accelerators
 from policies.constraints.activation import idle_since, leave_alone, limit_last_replica, wake_up
 from policies.constraints.constraint import Constraint
+from policies.constraints.leaving_replicas import replace_leaving
 from policies.constraints.missing_data import is_refusal, limit_by_missing_data
 from policies.constraints.mode import limit_by_mode
 from policies.constraints.rate_limit import limit_by_rate
@@ -44,6 +45,8 @@ STEPS: Mapping[str, Constraint] = MappingProxyType(
 STEPS_WITH_STUCK_REPLICAS: Mapping[str, Constraint] = MappingProxyType(
     {"tolerance": limit_by_tolerance, "stuckReplicas": replace_stuck, **STEPS}
 )
+# The step by which replicas on nodes that are about to go are replaced: after all that a plan is limited by.
+LEAVING_STEP = "leavingReplicas"
 # A pool that we have put to sleep wakes up straight to the count that is asked for.
 STEPS_ASLEEP: Mapping[str, Constraint] = MappingProxyType(
     {
@@ -170,7 +173,15 @@ def _table_for(situation: Situation) -> tuple[Mapping[str, Constraint], int]:
         return (STEPS_ASLEEP, proposed) if situation.history.is_scaled_to_zero else (STEPS_SWITCHED_OFF, 0)
     if not bounds.minimum <= current <= bounds.maximum:
         return STEPS_BEYOND_BOUNDS, current
-    return STEPS_WITH_STUCK_REPLICAS if situation.decision_input.replicas.stuck else STEPS, proposed
+    counts = situation.decision_input.replicas
+    table = STEPS_WITH_STUCK_REPLICAS if counts.stuck else STEPS
+    return with_leaving_step(table) if counts.leaving or situation.replaced_replicas else table, proposed
+
+
+def with_leaving_step(table: Mapping[str, Constraint]) -> Mapping[str, Constraint]:
+    """The table with replacements for replicas that are about to go, before its last step, the mode."""
+    *limits, mode = table.items()
+    return dict([*limits, (LEAVING_STEP, replace_leaving), mode])
 
 
 def _without_forecast(situation: Situation, desired_replicas: int) -> str:
@@ -202,7 +213,10 @@ def _next_history(situation: Situation, steps: tuple[DecisionStep, ...], desired
         history,
         recommendations=recommendations,
         last_desired_replicas=desired_replicas,
-        last_seen_replicas=situation.current_replicas,
+        last_seen_replicas=situation.decision_input.replicas.spec,
+        replaced_replicas=max(
+            (desired_replicas - step.before for step in steps if step.name == LEAVING_STEP), default=0
+        ),
         blind_since_seconds=sight.blind_since_seconds,
         consecutive_good_readings=sight.consecutive_good_readings,
         is_in_fallback=sight.is_in_fallback,

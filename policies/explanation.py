@@ -47,6 +47,7 @@ def _supply(replicas: ReplicaCounts) -> str:
             _share(replicas.starting, replicas.spec, "still starting"),
             _share(replicas.stuck - replicas.wedged, replicas.spec, "stuck"),
             _share(replicas.wedged, replicas.spec, "wedged"),
+            _share(replicas.leaving, replicas.spec, "on a node about to go"),
         )
     )
 

@@ -55,6 +55,7 @@ class ScalingHistory:
     is_scaled_to_zero: bool = False  # the zero is ours: our own last rescale went there
     latency_measured_at_seconds: float | None = None  # of the last latencies whose gaps between tokens were judged
     uneven_measurements: int = 0  # how many of them in a row have diverged, up to what is believed
+    replaced_replicas: int = 0  # of the last desired: beyond the plan, in place of replicas that were about to go
 
 
 def new_history(now_seconds: float, spec_replicas: int) -> ScalingHistory:
@@ -150,11 +151,27 @@ def after_any_gap(history: ScalingHistory, now_seconds: float) -> ScalingHistory
 def held_replicas(history: ScalingHistory, spec_replicas: int) -> int:
     """The count to hold where nothing may be concluded from the signals.
 
-    It is the last desired count or the present one, whichever is more: a wish that could not be written yet is kept
-    up, and no lowering that was not carried out is carried out blind. A count that somebody else has set since is a
-    fact, and held as it is.
+    It is the last desired count or the present one as planned, whichever is more: a wish that could not be written yet
+    is kept up, and no lowering that was not carried out is carried out blind. A count that somebody else has set since
+    is a fact, and held as it is.
     """
     if history.last_desired_replicas is None:
         return spec_replicas
     set_by_others = spec_replicas not in (history.last_seen_replicas, history.last_desired_replicas)
-    return spec_replicas if set_by_others else max(spec_replicas, history.last_desired_replicas)
+    if set_by_others:
+        return spec_replicas
+    wish = history.last_desired_replicas - history.replaced_replicas
+    return max(planned_replicas(history, spec_replicas), wish)
+
+
+def planned_replicas(history: ScalingHistory, spec_replicas: int) -> int:
+    """The present count without what was last asked for in place of replicas that were about to go.
+
+    Where that was never written, or somebody else has set the count since, it is the present count as it is.
+    """
+    return spec_replicas - replaced_within(history, spec_replicas)
+
+
+def replaced_within(history: ScalingHistory, spec_replicas: int) -> int:
+    """How many of the present count stand in place of replicas that were about to go."""
+    return history.replaced_replicas if spec_replicas == history.last_desired_replicas else 0

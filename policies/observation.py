@@ -15,7 +15,8 @@ class ReplicaCounts:
     """Replicas (not pods: a replica may be several pods) of a target, by what they can do.
 
     `spec` is `.spec.replicas` of the scale subresource, what was last asked for; `status` its `.status.replicas`,
-    which holds surge pods during a rollout. Supply is `ready + starting`; stuck and terminating replicas serve nobody.
+    which holds surge pods during a rollout. Supply is `ready + starting`; stuck and terminating replicas serve nobody,
+    and those on a node that is about to go serve until then.
     """
 
     spec: int
@@ -26,11 +27,18 @@ class ReplicaCounts:
     terminating: int = 0
     wedged: int = 0  # of the stuck: ready, hold requests, and finish none
     outlasting: int = 0  # of the stuck: a smaller count may take working replicas away before these
+    leaving: int = 0  # on a node that is noticed, being deleted, gone or not Ready: whatever state they are in
+    leaving_ready: int = 0  # of the leaving: they serve until their node goes
 
     @property
     def supply(self) -> int:
         """Replicas that serve or soon will."""
         return self.ready + self.starting
+
+    @property
+    def serving(self) -> int:
+        """Replicas that serve now, for however long."""
+        return self.ready + self.leaving_ready
 
     def without_wedged(self, wedged: int) -> ReplicaCounts:
         """The counts where so many of the ready replicas are wedged: to the API server they are as good as any."""

@@ -40,6 +40,7 @@ class Reason(StrEnum):
     DESIRED_WITHIN_RANGE = "DesiredWithinRange"
     SCALE_UP_ONLY = "ScaleUpOnly"
     STUCK_REPLICAS = "StuckReplicas"  # more are asked for, so that enough work
+    LEAVING_REPLICAS = "LeavingReplicas"  # more are asked for, in place of those whose nodes are about to go
     SCALED_TO_ZERO = "ScaledToZero"
     RECENTLY_ACTIVE = "RecentlyActive"  # not idle for long enough, or not proven to be, to go to zero
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from policies.constraints.replica_bounds import ReplicaBounds
 from policies.decision_input import DecisionInput
-from policies.history import ScalingHistory
+from policies.history import ScalingHistory, replaced_within
 from policies.parameters import ScalingParameters
 from policies.recommendation import ScalingRecommendation
 from policies.sight import Sight, reads_replicas
@@ -33,8 +33,13 @@ class Situation:
 
     @property
     def current_replicas(self) -> int:
-        """What the target asks for now, whoever wrote it."""
-        return self.decision_input.replicas.spec
+        """What the target asks for now, whoever wrote it, without `replaced_replicas`."""
+        return self.decision_input.replicas.spec - self.replaced_replicas
+
+    @property
+    def replaced_replicas(self) -> int:
+        """How many of what it asks for stand in place of replicas that were about to go: no part of the plan."""
+        return replaced_within(self.history, self.decision_input.replicas.spec)
 
     @property
     def now_seconds(self) -> float:

@@ -43,6 +43,7 @@ class WatchedPod:
     started_at_seconds: float | None = None  # when the last of its containers was started; None: not all run
     has_restarted: bool = False  # a container runs that is not its first
     owner: tuple[str, str] | None = None  # (kind, name) of its controller; None: it has none
+    node: str | None = None  # None: it has none yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class WatchedNode:
     is_cordoned: bool
     is_deleting: bool = False
     capacity: Mapping[str, str] = field(default_factory=dict)  # of a node of a NodePool: what limits are compared with
+    taints: tuple[str, ...] = ()  # their keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,12 @@ def reduce_pod(document: Document) -> WatchedPod | None:
         started_at_seconds=_started_at_seconds(containers),
         has_restarted=any(container.get("restartCount") for container in containers),
         owner=_controller(metadata.get("ownerReferences") or ()),
+        node=_interned((document.get("spec") or {}).get("nodeName")),
     )
+
+
+def _interned(name: Any) -> str | None:
+    return sys.intern(str(name)) if name else None
 
 
 def _controller(references: Iterable[Document]) -> tuple[str, str] | None:
@@ -185,6 +192,7 @@ def reduce_node(document: Document) -> WatchedNode:
         is_cordoned=bool((document.get("spec") or {}).get("unschedulable")),
         is_deleting=metadata.get("deletionTimestamp") is not None,
         capacity=_limited_capacity(status.get("capacity") or {}) if NODE_POOL_LABEL in labels else {},
+        taints=tuple(sys.intern(str(taint.get("key"))) for taint in (document.get("spec") or {}).get("taints") or ()),
     )
 
 

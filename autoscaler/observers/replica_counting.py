@@ -1,9 +1,9 @@
 """How many of a target's replicas are ready, starting, stuck and terminating.
 
-Counts are relative to what was asked for (`spec`): ready replicas first, then those that start in time, then the
-stuck ones, and never more than `spec` together. So the surge pods of a rollout, which exist beside the replicas asked
-for, are no supply; nor are they demand, since every vote is a load over a capacity, and the load that surge pods carry
-is the pool's own load, which all of its pods together carry only once.
+Counts are relative to what was asked for (`spec`): ready replicas first, then those that start in time, then the stuck
+ones, then those whose node is about to go, and never more than `spec` together. So the surge pods of a rollout, which
+exist beside the replicas asked for, are no supply; nor are they demand, since every vote is a load over a capacity, and
+the load that surge pods carry is the pool's own load, which all of its pods together carry only once.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class SeenReplica:
     starting_since_seconds: float
     unschedulable_since_seconds: float | None
     number: int | None = None  # of a target that takes the highest numbers away first
+    is_leaving: bool = False  # one of its pods is on a node that is about to go
 
 
 def pods_by_replica(
@@ -47,17 +48,21 @@ def seen_replicas(
     groups: Mapping[str, Sequence[WatchedPod]],
     pods_per_replica: int,
     number_of: Callable[[str], int | None] = lambda _: None,
+    is_leaving: Callable[[WatchedPod], bool] = lambda _: False,
 ) -> tuple[SeenReplica, ...]:
     """The replicas that the pods make up.
 
     A replica of several pods is ready when all of them are there and ready, and terminating when nothing of it is left
     but terminating pods (a group that is being restarted has both old and new ones, and is starting). `number_of` gives
-    the number of a replica by its name, where the target's replicas have any.
+    the number of a replica by its name, where the target's replicas have any. `is_leaving` tells of a pod whose node is
+    about to go: with it goes the whole replica.
     """
-    return tuple(_replica(members, pods_per_replica, number_of(name)) for name, members in groups.items())
+    return tuple(_replica(members, pods_per_replica, number_of(name), is_leaving) for name, members in groups.items())
 
 
-def _replica(members: Sequence[WatchedPod], pods_per_replica: int, number: int | None) -> SeenReplica:
+def _replica(
+    members: Sequence[WatchedPod], pods_per_replica: int, number: int | None, is_leaving: Callable[[WatchedPod], bool]
+) -> SeenReplica:
     live = [pod for pod in members if not pod.is_terminating]
     unready = [pod for pod in live if not pod.is_ready]
     waiting = [pod.unschedulable_since_seconds for pod in unready if pod.unschedulable_since_seconds is not None]
@@ -67,6 +72,7 @@ def _replica(members: Sequence[WatchedPod], pods_per_replica: int, number: int |
         starting_since_seconds=max((_starting_since(pod) for pod in unready or live), default=0.0),
         unschedulable_since_seconds=min(waiting, default=None),
         number=number,
+        is_leaving=any(map(is_leaving, live)),
     )
 
 
@@ -92,12 +98,15 @@ def count_replicas(
 
     `missing_since_seconds` is since when fewer replicas exist than were asked for, or None.
     """
-    live = [replica for replica in replicas if not replica.is_terminating]
+    existing = [replica for replica in replicas if not replica.is_terminating]
+    live = [replica for replica in existing if not replica.is_leaving]
     late = [each for each in live if not each.is_ready and not _starts_in_time(each, limit_seconds, now_seconds)]
     ready = min(sum(replica.is_ready for replica in live), spec)
     starting = min(sum(not replica.is_ready for replica in live) - len(late), spec - ready)
     stuck = min(len(late), spec - ready - starting)
-    missing = spec - ready - starting - stuck
+    leaving = min(len(existing) - len(live), spec - ready - starting - stuck)
+    leaving_ready = min(sum(replica.is_leaving and replica.is_ready for replica in existing), leaving)
+    missing = spec - ready - starting - stuck - leaving
     is_missing_for_long = missing_since_seconds is not None and now_seconds - missing_since_seconds >= (
         MISSING_LIMIT_SECONDS
     )
@@ -107,8 +116,10 @@ def count_replicas(
         ready=ready,
         starting=starting + (0 if is_missing_for_long else missing),
         stuck=stuck + (missing if is_missing_for_long else 0),
-        terminating=len(replicas) - len(live),
+        terminating=len(replicas) - len(existing),
         outlasting=min(stuck, _outlasting(live, late)),
+        leaving=leaving,
+        leaving_ready=leaving_ready,
     )
 
 

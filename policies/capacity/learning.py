@@ -102,7 +102,7 @@ def _not_after(memory: CapacityMemory, now_seconds: float) -> CapacityMemory:
 
 
 def _with_ready(memory: CapacityMemory, evidence: CapacityEvidence) -> CapacityMemory:
-    ready, since = evidence.replicas.ready, memory.steady_since_seconds
+    ready, since = evidence.replicas.serving, memory.steady_since_seconds
     if since is None or ready > memory.ready_replicas:
         since = evidence.now_seconds
     return replace(memory, ready_replicas=ready, steady_since_seconds=since)
@@ -228,11 +228,11 @@ def _capacity(
 
 def _trimmed(memory: CapacityMemory, metrics: MetricsObservation, replicas: ReplicaCounts) -> CapacityMemory:
     capacity, share = memory.capacity, metrics.latency.outside_objectives_share
-    if capacity is None or share is None or replicas.starting or not replicas.ready or _queues(metrics):
+    if capacity is None or share is None or replicas.starting or not replicas.serving or _queues(metrics):
         return memory
     work = work_rate(metrics, capacity)
     if not isinstance(work, WorkRate):
         return memory
-    per_replica = work.last_minute.likely / replicas.ready
+    per_replica = work.last_minute.likely / replicas.serving
     utilization = trimmed_utilization(memory.safe_utilization, share, per_replica)
     return replace(memory, safe_utilization=utilization, capacity=replace(capacity, safe_utilization=utilization))

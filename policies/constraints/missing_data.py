@@ -86,7 +86,8 @@ def is_refusal(situation: Situation, reason: Reason) -> bool:
 
 def _hold(situation: Situation, replicas: int) -> Limited:
     sight = situation.sight
-    held, reason, held_by = held_replicas(situation.history, situation.current_replicas), sight.reason, "held"
+    held = held_replicas(situation.history, situation.decision_input.replicas.spec)
+    reason, held_by = sight.reason, "held"
     fallback = situation.parameters.missing_data.fallback
     if sight.is_in_fallback and fallback is not None:
         held = max(fallback.replicas, held)

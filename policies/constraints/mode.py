@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def limit_by_mode(situation: Situation, replicas: int) -> Limited:
     """The count; in ScaleUpOnly never less than the present one. Who writes in which mode is not decided here."""
-    mode, current = situation.parameters.mode, situation.current_replicas
+    mode, current = situation.parameters.mode, situation.decision_input.replicas.spec
     if mode is Mode.SCALE_UP_ONLY and replicas < current:
         return Limited(current, Reason.SCALE_UP_ONLY, f"wanted {replicas}, kept at {current}: the mode is ScaleUpOnly")
     return Limited(replicas, Reason.NOT_LIMITED, mode.value)

@@ -116,7 +116,7 @@ def recommend_inter_token_latency_divergence(decision_input: DecisionInput) -> t
     if isinstance(corroboration, NoOpinion):
         return (abstention(NAME, corroboration),)
     growth = min(LARGEST_GROWTH, GROWTH_AT_DEFAULT_RATIO * divergence.ratio / DEFAULT_RATIO)
-    ready = decision_input.replicas.ready
+    ready = decision_input.replicas.serving
     return (
         vote(
             NAME,

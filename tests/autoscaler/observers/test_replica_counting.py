@@ -25,6 +25,10 @@ WITHOUT_A_NODE = SeenReplica(False, False, NOW - 120.0, NOW - 120.0)
 TERMINATING = SeenReplica(False, True, NOW - 3600.0, None)
 
 
+def _leaving(replica: SeenReplica) -> SeenReplica:
+    return replace(replica, is_leaving=True)
+
+
 @pytest.mark.parametrize(
     ("replicas", "spec", "missing_since_seconds", "expected"),
     [
@@ -68,6 +72,34 @@ TERMINATING = SeenReplica(False, True, NOW - 3600.0, None)
             [READY], 4, NOW - 120.0, ReplicaCounts(4, 1, ready=1, stuck=3), id="pods that nobody makes (a quota)"
         ),
         pytest.param([READY] * 3, 1, None, ReplicaCounts(1, 3, ready=1), id="more than asked for, not yet stopped"),
+        pytest.param(
+            [READY, _leaving(READY), _leaving(STARTING)],
+            3,
+            None,
+            ReplicaCounts(3, 3, ready=1, leaving=2, leaving_ready=1),
+            id="two on nodes that are about to go, one of which serves until then",
+        ),
+        pytest.param(
+            [READY, _leaving(READY)],
+            3,
+            None,
+            ReplicaCounts(3, 2, ready=1, starting=1, leaving=1, leaving_ready=1),
+            id="a replacement that is about to be made",
+        ),
+        pytest.param(
+            [READY, READY, _leaving(READY)],
+            2,
+            None,
+            ReplicaCounts(2, 3, ready=2),
+            id="one that leaves beside as many as were asked for",
+        ),
+        pytest.param(
+            [READY, _leaving(LATE)],
+            2,
+            None,
+            ReplicaCounts(2, 2, ready=1, leaving=1),
+            id="one that would be stuck if it did not leave",
+        ),
     ],
 )
 def test_counts(
@@ -75,7 +107,7 @@ def test_counts(
 ) -> None:
     counts = count_replicas(replicas, spec, len(replicas), LIMIT_SECONDS, missing_since_seconds, NOW)
     assert counts == expected
-    assert counts.ready + counts.starting + counts.stuck == spec
+    assert counts.ready + counts.starting + counts.stuck + counts.leaving == spec
 
 
 def _numbered(*replicas: SeenReplica) -> list[SeenReplica]:
