@@ -234,6 +234,12 @@ class AcceleratorPoolStatus(ParameterModel):
 
     observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that was judged.")
     nodes: int | None = Field(default=None, ge=0, description="Nodes of the pool that are Ready.")
+    on_demand_nodes: int | None = Field(
+        default=None, ge=0, description="Nodes on demand that are there and not being deleted, Ready or not."
+    )
+    spot_nodes: int | None = Field(
+        default=None, ge=0, description="Spot nodes that are there and not being deleted, Ready or not."
+    )
     accelerators_present: int | None = Field(
         default=None, ge=0, description="Allocatable nvidia.com/gpu on nodes that are Ready."
     )

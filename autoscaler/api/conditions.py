@@ -40,6 +40,7 @@ class ConditionType(StrEnum):
     SCALERS_COUNTED = "ScalersCounted"
     ACCELERATORS_SUFFICIENT = "AcceleratorsSufficient"
     LIMITS_IN_STEP = "LimitsInStep"
+    SPLIT_KEPT = "SplitKept"
     CONSOLIDATION_FITS = "ConsolidationFits"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,11 @@ from pydantic import ValidationError
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
+from policies.capacity_split import CapacityType, is_split_kept, on_demand_beside
 from policies.latency_class import ConsolidationSettings, LatencyClass, judge_consolidation
 from policies.node_capacity import CapacityOutcome
 from policies.reasons import Reason
+from policies.wording import counted
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 """The label by which Karpenter says which NodePool a node belongs to."""
@@ -25,6 +28,40 @@ class PoolNode:
     node_pool: str | None
     accelerators: int
     is_ready: bool
+    capacity_type: str | None = None  # as its label says; None: it has no such label
+    is_deleting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCounts:
+    """The nodes of an AcceleratorPool by (kind of capacity, whether they are being deleted)."""
+
+    nodes: Mapping[tuple[CapacityType, bool], int]
+
+    def staying(self, capacity_type: CapacityType) -> int:
+        """Nodes of a kind that are not being deleted, Ready or not."""
+        return self.nodes.get((capacity_type, False), 0)
+
+    def deleting(self, capacity_type: CapacityType) -> int:
+        """Nodes of a kind that are being deleted: they still run, and cost."""
+        return self.nodes.get((capacity_type, True), 0)
+
+
+def count_nodes(pool: AcceleratorPool, nodes: Iterable[PoolNode]) -> NodeCounts:
+    """The pool's nodes by their own labels. Reserved capacity counts as on demand: it is not taken away.
+
+    A node without the label is of the kind that its NodePool is named for.
+    """
+    named = pool.spec.node_pools
+    kinds = {"spot": CapacityType.SPOT, None: CapacityType.ON_DEMAND}
+    counts: Counter[tuple[CapacityType, bool]] = Counter()
+    for node in nodes:
+        if node.node_pool not in named.names:
+            continue
+        by_name = "spot" if node.node_pool == named.spot else None
+        kind = kinds.get(node.capacity_type or by_name, CapacityType.ON_DEMAND)
+        counts[kind, node.is_deleting] += 1
+    return NodeCounts(counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +83,7 @@ class PoolScaler:
 
 def observe_accelerator_pool(
     pool: AcceleratorPool,
-    nodes: Iterable[PoolNode],
+    nodes: Sequence[PoolNode],
     scalers: Iterable[PoolScaler],
     now_seconds: float,
     outcome: CapacityOutcome | None = None,
@@ -68,6 +105,9 @@ def observe_accelerator_pool(
         _scalers_counted(referring),
         _sufficient(wanted, present),
     ]
+    counts = count_nodes(pool, nodes)
+    if pool.spec.split is not None:
+        judged.append(_split_kept(counts, pool.spec.split.floor_percent))
     if outcome is not None:
         judged.append(_in_step(outcome))
     if pool.spec.latency_class is not None:
@@ -76,6 +116,8 @@ def observe_accelerator_pool(
     return AcceleratorPoolStatus(
         observed_generation=pool.generation,
         nodes=len(ready),
+        on_demand_nodes=counts.staying(CapacityType.ON_DEMAND),
+        spot_nodes=counts.staying(CapacityType.SPOT),
         accelerators_present=present,
         accelerators_wanted=wanted,
         scalers=len(referring),
@@ -133,6 +175,16 @@ def _sufficient(wanted: int, present: int) -> _Judgement:
     if wanted <= present:
         return ConditionType.ACCELERATORS_SUFFICIENT, ConditionStatus.TRUE, Reason.ACCELERATORS_SUFFICIENT, message
     return ConditionType.ACCELERATORS_SUFFICIENT, ConditionStatus.FALSE, Reason.ACCELERATORS_SHORT, message
+
+
+def _split_kept(counts: NodeCounts, floor_percent: int) -> _Judgement:
+    on_demand, spot = counts.staying(CapacityType.ON_DEMAND), counts.staying(CapacityType.SPOT)
+    message = f"{on_demand} of {counted(on_demand + spot, 'node')} on demand, {floor_percent} % at least"
+    if is_split_kept(on_demand, spot, floor_percent):
+        return ConditionType.SPLIT_KEPT, ConditionStatus.TRUE, Reason.SPLIT_KEPT, message
+    needed = on_demand_beside(spot, floor_percent)
+    message += f": {spot} on spot need {needed} beside them"
+    return ConditionType.SPLIT_KEPT, ConditionStatus.FALSE, Reason.SPLIT_BROKEN, message
 
 
 def _in_step(outcome: CapacityOutcome) -> _Judgement:

@@ -44,7 +44,13 @@ class ClusterAccelerators:
     def nodes(self) -> Sequence[PoolNode]:
         """All nodes."""
         return tuple(
-            PoolNode(node.node_pool, node.accelerators.get(RESOURCE_NAME, 0), node.is_ready)
+            PoolNode(
+                node.node_pool,
+                node.accelerators.get(RESOURCE_NAME, 0),
+                node.is_ready,
+                node.capacity_type,
+                node.is_deleting,
+            )
             for node in self._nodes.all()
         )
 
