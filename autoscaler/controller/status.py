@@ -143,7 +143,7 @@ def _counts(report: Decided) -> dict[str, object]:
     accelerators = report.workload.accelerators_per_replica
     counts: dict[str, object] = {
         "spec_replicas": replicas.spec,
-        "ready_replicas": replicas.ready,
+        "ready_replicas": replicas.serving,
         "starting_replicas": replicas.starting,
         "desired_replicas": desired,
         "accelerators_desired": None if accelerators is None else desired * accelerators,
