@@ -38,7 +38,8 @@ def _shares(spec: ScalingParameters, scene: Scene, seed: int) -> Iterator[Dimens
     if signals.pending_requests is not None:
         yield _around("signals.pendingRequests.perReplica", signals.pending_requests.per_replica)
     for place, custom in enumerate(signals.custom):
-        yield _around(f"signals.custom[{place}].perReplica", custom.per_replica)
+        if custom.per_replica is not None:
+            yield _around(f"signals.custom[{place}].perReplica", custom.per_replica)
 
 
 def _shrinking() -> Iterator[Dimension]:

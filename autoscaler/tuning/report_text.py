@@ -1,0 +1,71 @@
+"""What came of a search, as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from autoscaler.tuning.figures import Figures
+from autoscaler.tuning.search import SearchOutcome
+from autoscaler.tuning.tuning_report import TuningReport, hours, percent, shown_values
+
+# Longer fronts are thinned; the page and the JSON have all of it.
+MOST_ROWS = 12
+
+
+def front_table(outcome: SearchOutcome) -> Table:
+    """The policies that no other one beats in misses and hours both, from the cheapest to the best."""
+    title = f"Pareto front of {len(outcome.trials)} policies on the part that is searched"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in ("met", "missed", "acc.-hours", "reversals/h", "max"):
+        table.add_column(heading, justify="right")
+    table.add_column("values", overflow="fold")
+    front = outcome.front()
+    step = max(1, -(-len(front) // MOST_ROWS))
+    for trial in (*front[:-1:step], front[-1]):
+        name = "the given policy: " if trial is outcome.given else ""
+        table.add_row(*_cells(trial.figures), f"{name}{shown_values(trial.values)}")
+    return table
+
+
+def tuning_text(report: TuningReport) -> RenderableType:
+    """The front, then everybody on both parts, then what was decided."""
+    return Group(report.title, front_table(report.outcome), *_judged(report), *_said(report))
+
+
+def _judged(report: TuningReport) -> Iterator[RenderableType]:
+    if report.verdict is None:
+        return
+    table = Table(title="Searched part, and held-out part", title_justify="left", box=None, pad_edge=False)
+    table.add_column("policy")
+    for heading in ("met", "acc.-hours", "held-out met", "missed", "acc.-hours", "reversals/h", "max"):
+        table.add_column(heading, justify="right")
+    table.add_column("values", overflow="fold")
+    for each in report.judged:
+        held_out = ["-"] * 5 if each.held_out is None else _cells(each.held_out)
+        search = (percent(each.search.attainment), hours(each.search))
+        table.add_row(each.name, *search, *held_out, shown_values(each.values))
+    yield table
+
+
+def _said(report: TuningReport) -> Iterator[str]:
+    if report.outcome.invalid:
+        yield f"{report.outcome.invalid} proposals were no valid policies and were not run."
+    if report.verdict is None:
+        yield "Stopped before the end: the table is of what was run. The same command goes on from there."
+        return
+    yield f"Chosen by {report.objective.shown()}: {report.verdict.reason}."
+    if report.verdict.keeps_given:
+        yield "The given policy is kept."
+
+
+def _cells(figures: Figures) -> list[str]:
+    return [
+        percent(figures.attainment),
+        percent(figures.missed_share),
+        hours(figures),
+        f"{figures.reversals_per_hour:.1f}",
+        str(figures.max_replicas),
+    ]

@@ -1,0 +1,71 @@
+"""Everything that is told about a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autoscaler.replay.fleet_description import Fleet
+from autoscaler.tuning.dimension import Dimension, Values, shown_value
+from autoscaler.tuning.figures import Figures
+from autoscaler.tuning.objective import Objective
+from autoscaler.tuning.policy_text import Change
+from autoscaler.tuning.search import SearchOutcome
+from autoscaler.tuning.verdict import Judged, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class TuningReport:
+    """A search, what was chosen by it, and the baselines beside it. Without a verdict it was stopped before the end."""
+
+    policy: str
+    traces: tuple[str, ...]
+    fleet: Fleet
+    objective: Objective
+    dimensions: tuple[Dimension, ...]
+    seeds: tuple[int, ...]
+    held_out_seeds: tuple[int, ...]
+    hold_out_percent: float
+    outcome: SearchOutcome
+    given: Judged
+    found: Judged
+    changes: tuple[Change, ...]
+    baselines: tuple[Judged, ...]
+    verdict: Verdict | None
+    assumptions: tuple[str, ...]
+
+    @property
+    def judged(self) -> tuple[Judged, ...]:
+        """All that are on both parts: the given policy, what was found where that is another one, the baselines."""
+        found = (self.found,) if self.found.search != self.given.search else ()
+        return (self.given, *found, *self.baselines)
+
+    @property
+    def title(self) -> str:
+        """What was tuned on what, in a line."""
+        fleet = self.fleet
+        return (
+            f"In simulation: {self.policy} tuned on {', '.join(self.traces)}; {fleet.profile.name}; objectives "
+            f"{fleet.objectives.time_to_first_token_seconds:g} s, "
+            f"{1000 * fleet.objectives.inter_token_latency_seconds:g} ms; cold start "
+            f"{fleet.cold_start.mean_seconds:.0f} s"
+        )
+
+
+def percent(share: float) -> str:
+    """A share of requests."""
+    return f"{100 * share:.2f} %"
+
+
+def hours(figures: Figures) -> str:
+    """Accelerator-hours."""
+    return f"{figures.accelerator_hours:,.2f}"
+
+
+def shown_values(values: Values) -> str:
+    """Values with the last word of each path, the block before it where that alone says too little."""
+    return ", ".join(f"{short_path(path)} {shown_value(value)}" for path, value in values.items()) or "as published"
+
+
+def short_path(path: str) -> str:
+    """`scaleDown.stabilizationWindowSeconds` of the whole path."""
+    return ".".join(path.split(".")[-2:])

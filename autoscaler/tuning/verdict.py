@@ -1,0 +1,74 @@
+"""Is the policy that the search found better where it was not searched, and what does it change?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.tuning.dimension import Values, shown_value
+from autoscaler.tuning.figures import Figures
+from autoscaler.tuning.objective import Objective
+from autoscaler.tuning.policy_text import Change
+from autoscaler.tuning.policy_variant import effective_value, is_set
+
+FORECAST_MODE = "forecast.mode"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One policy on both parts; `held_out` is None where it was stopped before."""
+
+    name: str
+    values: Values
+    search: Figures
+    held_out: Figures | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the given policy is kept, and why, in a sentence."""
+
+    keeps_given: bool
+    reason: str
+
+
+def judge(given: Judged, found: Judged, objective: Objective) -> Verdict | None:
+    """By the held-out part alone; None where it was stopped before."""
+    if found.search == given.search:
+        return Verdict(True, "nothing that was tried is better than the given policy")
+    if given.held_out is None or found.held_out is None:
+        return None
+    after, before = (objective.rank(each, given.held_out) for each in (found.held_out, given.held_out))
+    compared = f"{shown_figures(found.held_out)} against {shown_figures(given.held_out)} of the given policy"
+    if after < before:
+        return Verdict(False, f"on the held-out part it is better: {compared}")
+    return Verdict(True, f"on the held-out part what was found is no better: {compared}")
+
+
+def changes(scaler: InferenceScaler, content: Mapping[str, Any], values: Values) -> Iterator[Change]:
+    """What the values change in a policy; a forecast's parameters only where it forecasts."""
+    is_off = values.get(FORECAST_MODE) == "Off"
+    for path, value in values.items():
+        before = effective_value(scaler, path)
+        if value == before and isinstance(value, bool) == isinstance(before, bool):
+            continue
+        if is_off and path.startswith("forecast.") and path != FORECAST_MODE:
+            continue
+        if is_off and path == FORECAST_MODE and scaler.spec.forecast is None:
+            continue
+        yield Change(path, _was(content, path, before), value)
+
+
+def _was(content: Mapping[str, Any], path: str, before: Any) -> str:
+    if is_set(content, path):
+        return shown_value(before)
+    return "not set" if before is None else f"{shown_value(before)} (default)"
+
+
+def shown_figures(figures: Figures) -> str:
+    """`99.62 % within the objectives at 12.31 accelerator-hours`."""
+    return (
+        f"{100 * figures.attainment:.2f} % within the objectives at {figures.accelerator_hours:,.2f} accelerator-hours"
+    )
