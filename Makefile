@@ -56,9 +56,11 @@ TRACES ?= tests/data/traces
 bench-forecast: setup ## the forecaster's accuracy, events and cost; TRACES=DIR for other recorded loads
 	@$(BIN)/python -m tests.benchmarks.forecast --traces $(TRACES)
 
+SAMPLE ?= 400
+SEED ?= 1
 MODULES ?=
-mutation: setup ## how many small faults in policies/ the tests find; MODULES='policies/history.py' for some (all: hours)
-	@$(BIN)/python -m tests.mutation $(foreach module,$(MODULES),'$(module)')
+mutation: setup ## how many small faults in policies/ the tests find: of SAMPLE=400 (all: an hour); MODULES='policies/history.py' for some
+	@$(BIN)/python -m tests.mutation --sample $(SAMPLE) --seed $(SEED) $(foreach module,$(MODULES),'$(module)')
 
 reference: setup ## write the generated pages anew: the decision record, the knobs
 	@$(BIN)/python -m autoscaler.reference

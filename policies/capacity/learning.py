@@ -118,7 +118,7 @@ def _smoothed(before: SmoothedRates | None, metrics: MetricsObservation, now_sec
     context = _context_tokens(metrics)
     if before is None:
         return SmoothedRates(now_seconds, prompts.mean, generated.mean, finished.mean, context)
-    share = 1.0 - math.exp(-max(0.0, now_seconds - before.at_seconds) / SMOOTHING_SECONDS)
+    share = 1.0 - math.exp((before.at_seconds - now_seconds) / SMOOTHING_SECONDS)
     if context is None or before.context_tokens is None:
         context = before.context_tokens if context is None else context
     else:
@@ -166,7 +166,7 @@ def _sample(memory: CapacityMemory, metrics: MetricsObservation, evidence: Capac
     is_young = since is None or evidence.now_seconds - since < YOUNG_SECONDS + LATENCY_WINDOW_SECONDS
     if rates is None or seconds is None or rates.generated_tokens * seconds < LEAST_DECODING:
         return None
-    if is_young or evidence.is_rolling_out or metrics.coverage < LEAST_COVERAGE or metrics.ready_replicas == 0:
+    if is_young or evidence.is_rolling_out or metrics.coverage < LEAST_COVERAGE:
         return None
     if seconds > evidence.objectives.inter_token_latency_seconds or _queues(metrics):
         return None

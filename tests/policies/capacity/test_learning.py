@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR
+from policies.capacity.fit import fit
+from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR, LearnedCapacity
 from policies.capacity.learning import CapacityEvidence, learn_capacity
-from policies.capacity.memory import CapacityMemory
+from policies.capacity.memory import CapacityMemory, SmoothedRates
 from policies.capacity.objectives import LatencyObjectives
-from policies.capacity.samples import total_weight
-from policies.capacity.solve import load_of, solve
+from policies.capacity.samples import LoadSample, total_weight, with_sample
+from policies.capacity.solve import TypicalRequest, expected_capacity, load_of, solve
 from policies.observation import MetricsObservation, PoolLatency, ReplicaCounts
 from policies.signals import Signal
 from tests.builders import NOW, a_blackout, an_even_signal, an_observation, without
-from tests.policies.capacity.laws import REQUEST, a_law, exactly
+from tests.policies.capacity.laws import REQUEST, a_law, exactly, measured
 
 TRUTH = a_law(speed=1.3)
 OBJECTIVES = LatencyObjectives()
@@ -194,3 +197,275 @@ def test_prompts_that_are_found_in_the_prefix_cache_can_be_learned_from(hits: fl
     memory = watched(20.0, metrics=lambda seen: replace(seen, prefix_cache_hit_share=hits))
     assert memory.capacity is not None
     assert memory.capacity.prefill_tokens_per_second > 0
+
+
+# A pool that has been watched for an hour without a change, and nothing was taken up of it yet.
+STEADY = CapacityMemory(NOW - 3600.0, template="t1", ready_replicas=READY, steady_since_seconds=NOW - 3600.0)
+SECONDS = exactly(TRUTH).seconds(load_of(20.0, REQUEST))
+GENERATED = 20.0 / SECONDS
+# Twenty sequences decode on each replica: 20 / SECONDS tokens a second, of requests of 2000 and 300 tokens.
+SAMPLE = LoadSample(1.0, SECONDS, GENERATED, GENERATED / 300.0, 2300.0, 2000.0, 0.0)
+
+
+def one_look(
+    memory: CapacityMemory = STEADY,
+    change: Callable[[MetricsObservation], MetricsObservation] = lambda seen: seen,
+    *,
+    measured_at: float = NOW,
+    **evidence: Any,
+) -> CapacityMemory:
+    """The memory after one look at four replicas with twenty sequences each, of which `change` changes something."""
+    metrics = change(at_load(20.0, measured_at))
+    return learn_capacity(memory, CapacityEvidence(NOW, metrics, AT_REST, OBJECTIVES, "t1", **evidence))
+
+
+def with_totals(**totals: float) -> Callable[[MetricsObservation], MetricsObservation]:
+    signals = {Signal[name.upper()]: an_even_signal(total, READY) for name, total in totals.items()}
+    return lambda seen: replace(seen, signals={**seen.signals, **signals})
+
+
+def with_latency(**latency: float) -> Callable[[MetricsObservation], MetricsObservation]:
+    return lambda seen: replace(seen, latency=replace(seen.latency, **latency))
+
+
+def absent(signal: Signal) -> Callable[[MetricsObservation], MetricsObservation]:
+    return lambda seen: without(seen, signal)
+
+
+RUNNING = 4 * 20.0
+
+
+@pytest.mark.parametrize(
+    ("change", "sample"),
+    [
+        pytest.param(lambda seen: seen, SAMPLE, id="tokens and requests of the mean replica"),
+        pytest.param(
+            with_totals(kv_cache_used_tokens=RUNNING * 1000.0),
+            replace(SAMPLE, context_tokens=1000.0),
+            id="a running sequence holds a thousand tokens by the KV cache",
+        ),
+        pytest.param(
+            absent(Signal.KV_CACHE_USED_TOKENS), SAMPLE, id="no KV geometry: its whole prompt and its whole answer"
+        ),
+        pytest.param(with_totals(kv_cache_used_tokens=0.0), SAMPLE, id="nor a geometry that shows nothing in use"),
+        pytest.param(with_totals(running_requests=0.0), SAMPLE, id="nor one of which nobody seems to run"),
+        pytest.param(absent(Signal.RUNNING_REQUESTS), SAMPLE, id="nor where nobody tells how many run"),
+        pytest.param(
+            lambda seen: replace(seen, prefix_cache_hit_share=0.25),
+            replace(SAMPLE, prompt_tokens=1500.0, cached_tokens=500.0),
+            id="a quarter of the prompts is found in the prefix cache",
+        ),
+        pytest.param(
+            lambda seen: replace(seen, prefix_cache_hit_share=None), SAMPLE, id="an unknown share is as good as none"
+        ),
+        pytest.param(
+            lambda seen: replace(seen, prefix_cache_hit_share=1.0),
+            replace(SAMPLE, prompt_tokens=1.0, cached_tokens=1999.0),
+            id="at least the last token of a prompt is computed",
+        ),
+        pytest.param(
+            lambda seen: replace(seen, prompt_tokens_per_request=1000.0, generation_tokens_per_request=600.0),
+            replace(SAMPLE, prompts_per_second=GENERATED / 150.0, prompt_tokens=1000.0),
+            id="the means over requests count before the rates",
+        ),
+        pytest.param(
+            lambda seen: replace(seen, prompt_tokens_per_request=None),
+            SAMPLE,
+            id="before they are known, the rates of tokens over that of requests",
+        ),
+        pytest.param(
+            lambda seen: replace(seen, prompt_tokens_per_request=1.0, generation_tokens_per_request=1.0),
+            replace(SAMPLE, prompts_per_second=GENERATED / 300.0 * 2000.0, prompt_tokens=1.0),
+            id="requests of a token and an answer of one",
+        ),
+    ],
+)
+def test_what_one_minute_is_remembered_as(
+    change: Callable[[MetricsObservation], MetricsObservation], sample: LoadSample
+) -> None:
+    (found,) = one_look(change=change).samples
+    for name in LoadSample.__slots__:
+        assert getattr(found, name) == pytest.approx(getattr(sample, name), rel=1e-8), name
+
+
+@pytest.mark.parametrize(
+    ("memory", "change", "is_taken"),
+    [
+        pytest.param(
+            STEADY, lambda seen: replace(seen, ready_replicas=10, fresh_replicas=9), True, id="nine of ten are seen"
+        ),
+        pytest.param(
+            replace(STEADY, steady_since_seconds=NOW - 240.0),
+            lambda seen: seen,
+            True,
+            id="the youngest replica is two minutes old at the beginning of the two minutes that latencies tell of",
+        ),
+        pytest.param(
+            replace(STEADY, steady_since_seconds=NOW - 239.0), lambda seen: seen, False, id="and was a second younger"
+        ),
+        pytest.param(
+            STEADY, with_totals(running_requests=90.0, waiting_requests=10.0), True, id="a tenth of the requests waits"
+        ),
+        pytest.param(
+            STEADY, with_totals(running_requests=90.0, waiting_requests=10.1), False, id="more than a tenth waits"
+        ),
+        pytest.param(STEADY, absent(Signal.WAITING_REQUESTS), True, id="nobody tells how many wait"),
+        pytest.param(
+            STEADY, with_latency(mean_time_per_output_token_seconds=0.05), True, id="the mean is at the objective"
+        ),
+        pytest.param(
+            STEADY, with_latency(mean_time_per_output_token_seconds=0.0501), False, id="the mean is beyond it"
+        ),
+        pytest.param(
+            STEADY,
+            lambda seen: with_totals(generation_tokens=16.0)(
+                with_latency(mean_time_per_output_token_seconds=0.05)(seen)
+            ),
+            True,
+            id="one sequence decodes for a fifth of the time",
+        ),
+        pytest.param(
+            STEADY,
+            lambda seen: with_totals(generation_tokens=15.6)(
+                with_latency(mean_time_per_output_token_seconds=0.05)(seen)
+            ),
+            False,
+            id="for less than a fifth",
+        ),
+        pytest.param(
+            STEADY, lambda seen: replace(seen, prompt_tokens_per_request=0.5), False, id="prompts without a token"
+        ),
+        pytest.param(
+            STEADY, lambda seen: replace(seen, generation_tokens_per_request=0.5), False, id="answers without a token"
+        ),
+        pytest.param(
+            STEADY,
+            lambda seen: with_totals(requests_finished=0.0)(replace(seen, prompt_tokens_per_request=None)),
+            False,
+            id="no request has finished: of what size they are is not known",
+        ),
+        pytest.param(replace(STEADY, measured_at_seconds=NOW - 45.0), lambda seen: seen, True, id="after 45 s"),
+        pytest.param(replace(STEADY, measured_at_seconds=NOW - 44.0), lambda seen: seen, False, id="not after 44 s"),
+    ],
+)
+def test_where_the_line_is(
+    memory: CapacityMemory, change: Callable[[MetricsObservation], MetricsObservation], is_taken: bool
+) -> None:
+    assert len(one_look(memory, change).samples) == is_taken
+
+
+RATES = SmoothedRates(NOW - 30.0, prompt_tokens=100.0, generated_tokens=10.0, requests=1.0, context_tokens=500.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "context_tokens"),
+    [
+        pytest.param(500.0, with_totals(kv_cache_used_tokens=RUNNING * 1000.0), 816.06, id="it moves like the rates"),
+        pytest.param(None, with_totals(kv_cache_used_tokens=RUNNING * 1000.0), 1000.0, id="the first that is seen"),
+        pytest.param(500.0, absent(Signal.KV_CACHE_USED_TOKENS), 500.0, id="the last that was seen"),
+        pytest.param(None, absent(Signal.KV_CACHE_USED_TOKENS), None, id="never seen"),
+    ],
+)
+def test_rates_are_smoothed_over_half_a_minute(
+    before: float | None, change: Callable[[MetricsObservation], MetricsObservation], context_tokens: float | None
+) -> None:
+    """After 30 s they have gone 1 - 1 / e of the way."""
+    totals = with_totals(prompt_tokens=4 * 200.0, generation_tokens=4 * 30.0, requests_finished=4 * 2.0)
+    after = one_look(replace(STEADY, rates=replace(RATES, context_tokens=before)), lambda seen: change(totals(seen)))
+    assert after.rates is not None
+    assert after.rates.at_seconds == NOW
+    assert after.rates.prompt_tokens == pytest.approx(163.21, abs=0.01)
+    assert after.rates.generated_tokens == pytest.approx(22.642, abs=0.001)
+    assert after.rates.requests == pytest.approx(1.6321, abs=0.0001)
+    assert after.rates.context_tokens == (context_tokens and pytest.approx(context_tokens, abs=0.01))
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        pytest.param(Signal.PROMPT_TOKENS, id="prompt tokens"),
+        pytest.param(Signal.GENERATION_TOKENS, id="generated tokens"),
+        pytest.param(Signal.REQUESTS_FINISHED, id="requests"),
+    ],
+)
+def test_without_one_of_the_rates_there_are_none(signal: Signal) -> None:
+    assert one_look(replace(STEADY, rates=RATES), absent(signal)).rates is None
+
+
+def test_a_measurement_of_the_future_is_one_of_now() -> None:
+    assert one_look(measured_at=NOW + 100.0).measured_at_seconds == NOW
+
+
+MEASURED = tuple(measured(TRUTH, decoding, weight=1.0) for decoding in (10.0, 20.0))
+LEARNED = replace(STEADY, samples=MEASURED, laws=fit(MEASURED))
+
+
+@pytest.mark.parametrize(
+    ("memory", "kv_cache_tokens", "change"),
+    [
+        pytest.param(LEARNED, 1e6, lambda seen: seen, id="two windows are enough"),
+        pytest.param(
+            replace(LEARNED, samples=(replace(MEASURED[0], weight=4.0),), laws=fit(MEASURED[:1])),
+            1e6,
+            lambda seen: seen,
+            id="doubt is taken off",
+        ),
+        pytest.param(LEARNED, 11_500.0, with_totals(kv_cache_capacity_tokens=4 * 11_500.0), id="a small KV cache"),
+        pytest.param(LEARNED, None, absent(Signal.KV_CACHE_CAPACITY_TOKENS), id="a KV cache of unknown size"),
+    ],
+)
+def test_the_capacity_is_what_the_laws_say_with_doubt_taken_off(
+    memory: CapacityMemory, kv_cache_tokens: float | None, change: Callable[[MetricsObservation], MetricsObservation]
+) -> None:
+    found = expected_capacity(memory.laws, TypicalRequest(2000.0, 0.0, 300.0, 2300.0), OBJECTIVES, kv_cache_tokens)
+    error = min(found.relative_error, 0.5)
+    doubt = 1.0 + max(0.0, error - 0.05)
+    after = one_look(
+        memory, lambda seen: change(with_latency(outside_objectives_share=0.005)(seen)), is_rolling_out=True
+    )
+    assert after.samples == memory.samples
+    assert after.capacity is not None
+    assert (after.capacity.law, after.capacity.samples) == (memory.laws[0].law.name, total_weight(memory.samples))
+    assert after.capacity.safe_utilization == SAFE_UTILIZATION_PRIOR
+    assert after.capacity.uncertainty == pytest.approx(error)
+    assert after.capacity.prefill_tokens_per_second == pytest.approx(found.prefill_tokens_per_second / doubt)
+    assert after.capacity.decode_tokens_per_second == pytest.approx(found.decode_tokens_per_second / doubt)
+    assert after.capacity.tokens_in_flight == pytest.approx(found.tokens_in_flight / doubt)
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        pytest.param(replace(LEARNED, samples=(replace(MEASURED[0], weight=1.9),)), id="fewer than two windows"),
+        pytest.param(replace(LEARNED, laws=()), id="no law"),
+    ],
+)
+def test_what_was_learned_stays_where_nothing_can_be_said_anew(memory: CapacityMemory) -> None:
+    before = LearnedCapacity(16_000.0, 750.0, 54_000.0)
+    after = one_look(
+        replace(memory, capacity=before), with_latency(outside_objectives_share=0.005), is_rolling_out=True
+    )
+    assert after.capacity == before
+
+
+def test_a_window_is_compared_with_what_the_law_foretold() -> None:
+    """Steps a fifth shorter than foretold: a law that is 25 % too long moves the bias by an eighth of that."""
+    after = one_look(replace(LEARNED, bias=0.08), with_latency(mean_time_per_output_token_seconds=0.8 * SECONDS))
+    load = replace(SAMPLE, step_seconds=0.8 * SECONDS)
+    foretold = LEARNED.laws[0].seconds(load.load) / (0.8 * SECONDS) - 1.0
+    assert after.bias == pytest.approx(0.08 + (foretold - 0.08) / 8)
+    assert [sample.weight for sample in after.samples] == pytest.approx(
+        [sample.weight for sample in with_sample(MEASURED, load, after.bias)]
+    )
+    assert after.laws == fit(after.samples)
+
+
+def test_after_a_restart_the_laws_are_fitted_to_what_was_kept_before_a_window_is_judged() -> None:
+    after = one_look(replace(LEARNED, laws=()), with_latency(mean_time_per_output_token_seconds=0.8 * SECONDS))
+    assert after.bias != 0.0
+    assert after.bias == one_look(LEARNED, with_latency(mean_time_per_output_token_seconds=0.8 * SECONDS)).bias
+
+
+def test_the_first_window_is_not_judged() -> None:
+    assert one_look().bias == 0.0
+    assert math.isclose(total_weight(one_look().samples), 1.0)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from policies.capacity.learned_capacity import LearnedCapacity
 from policies.observation import MetricsObservation, ObservationUnavailable, QueryUnknown
 from policies.reasons import Reason
 from policies.recommenders.recommender import RECOMMENDERS, ScalingRecommendation
 from policies.signals import Signal
 from tests.builders import (
+    NOW,
     a_blackout,
     a_decision_input,
     a_policy,
@@ -19,10 +22,11 @@ from tests.builders import (
     an_observation,
     without,
 )
+from tests.forecast_builders import RISING
 
 UNKNOWN, ABSENT = Reason.SIGNAL_UNKNOWN, Reason.SIGNAL_ABSENT
 USED, WAITING, RUNNING = Signal.KV_CACHE_USED_TOKENS, Signal.WAITING_REQUESTS, Signal.RUNNING_REQUESTS
-CAPACITY = Signal.KV_CACHE_CAPACITY_TOKENS
+CAPACITY, GENERATED = Signal.KV_CACHE_CAPACITY_TOKENS, Signal.GENERATION_TOKENS
 
 
 def the_vote(name: str, signals: dict[str, Any], metrics: MetricsObservation | ObservationUnavailable) -> Any:
@@ -248,3 +252,244 @@ def test_each_custom_query_votes_for_itself() -> None:
 @pytest.mark.parametrize("name", RECOMMENDERS)
 def test_a_vote_that_the_policy_does_not_use_is_not_cast(name: str) -> None:
     assert RECOMMENDERS[name](a_decision_input(a_policy())) == ()
+
+
+LEARNED = LearnedCapacity(
+    prefill_tokens_per_second=16_000, decode_tokens_per_second=750, tokens_in_flight=54_000, safe_utilization=0.7
+)
+ARRIVING = {Signal.REQUESTS_ARRIVED: an_even_signal(8, 4), Signal.REQUESTS_ARRIVED_RECENTLY: an_even_signal(12, 4)}
+CUSTOM = {"custom": [{"name": "depth", "query": "q", "perReplica": 4}]}
+PENDING = {"pendingRequests": {"query": "q", "perReplica": 16}}
+
+
+def cast(name: str, policy: dict[str, Any], metrics: Any, **more: Any) -> ScalingRecommendation:
+    """The one vote by that name; `forecast` is given beside the rest of the input."""
+    forecast = more.pop("forecast", None)
+    (vote,) = RECOMMENDERS[name](replace(a_decision_input(a_policy(**policy), metrics, **more), forecast=forecast))
+    return vote
+
+
+@pytest.mark.parametrize(
+    ("vote", "message", "values"),
+    [
+        pytest.param(
+            cast(
+                "tokensInFlight",
+                {"signals": {"tokensInFlight": {}}},
+                an_observation({USED: an_even_signal(192_000, 4), WAITING: an_even_signal(12, 4)}),
+            ),
+            "tokens in flight (213 000 in all, 30 000 is a replica's share) need 7.10",
+            {"tokensInFlight": 213_000, "tokensPerReplica": 30_000},
+            id="tokens in flight",
+        ),
+        pytest.param(
+            cast("workRate", {"objectives": {}}, an_observation(ARRIVING), capacity=LEARNED),
+            "work rate (5.40 replicas' time: 8 requests a second take 0.500 s of one each at 0.700 a replica) "
+            "needs 7.71",
+            {"workPerSecondLastMinute": 4.0, "workPerSecondLastHalfMinute": 6.0, "safeUtilization": 0.7},
+            id="work rate",
+        ),
+        pytest.param(
+            cast("workRate", {"objectives": {}}, an_observation(prompt_tokens_per_request=None), capacity=LEARNED),
+            "work rate (4 replicas' time at 0.700 a replica) needs 5.71",
+            {"workPerSecondLastMinute": 4.0, "workPerSecondLastHalfMinute": 4.0, "safeUtilization": 0.7},
+            id="work rate by the tokens that are processed",
+        ),
+        pytest.param(
+            cast(
+                "workRate",
+                {"objectives": {}},
+                an_observation({signal: an_even_signal(0, 4) for signal in (RUNNING, WAITING, GENERATED)}),
+            ),
+            "work rate (no requests) needs 0",
+            {},
+            id="work rate of a pool without any request",
+        ),
+        pytest.param(
+            cast("tokenRate", {"signals": {"tokenRate": {"perReplicaPerSecond": 4000}}}, an_observation()),
+            "token rate (18 400 a second at 4 000 a replica) needs 4.60",
+            {"promptTokensPerSecond": 16_000, "generationTokensPerSecond": 2400, "tokensPerSecondPerReplica": 4000},
+            id="token rate",
+        ),
+        pytest.param(
+            cast("kvCache", {"signals": {"kvCache": {"headroomPercent": 20}}}, an_observation()),
+            "KV cache (mean use 40 %, at most 80 %) needs 2",
+            {"kvCacheUsageSum": 1.6, "kvCacheUsagePerReplica": 0.8},
+            id="KV cache",
+        ),
+        pytest.param(
+            cast(
+                "waitingRequests",
+                {"signals": {"waitingRequests": {"perReplica": 4}}},
+                an_observation({WAITING: an_even_signal(12, 4)}),
+            ),
+            "waiting requests (12 at 4 a replica) need 3",
+            {"waitingRequests": 12, "waitingRequestsPerReplica": 4},
+            id="waiting requests",
+        ),
+        pytest.param(
+            cast("pendingRequests", {"signals": PENDING}, an_observation(queries={"pendingRequests": 40})),
+            "pending requests (40 at 16 a replica) need 2.50",
+            {"pendingRequests": 40, "pendingRequestsPerReplica": 16},
+            id="pending requests",
+        ),
+        pytest.param(
+            cast("custom", {"signals": CUSTOM}, an_observation(queries={"custom/depth": 6})),
+            "depth (6 at 4 a replica) needs 1.50",
+            {"value": 6, "valuePerReplica": 4},
+            id="a user's own query",
+        ),
+        pytest.param(
+            cast(
+                "forecast",
+                {"signals": {"tokenRate": {"perReplicaPerSecond": 5000}}, "forecast": {"mode": "Active"}},
+                None,
+                forecast=replace(RISING, origin_seconds=NOW - 60),
+            ),
+            "the forecast for the next 6 min (50 % quantile 30 000 tokens a second at 5 000 a replica) needs 6",
+            {
+                "tokensPerSecondExpected": 30_000,
+                "tokensPerSecondPerReplica": 5000,
+                "quantileLevel": 0.5,
+                "aheadSeconds": 360,
+                "untilSeconds": 420,
+            },
+            id="forecast",
+        ),
+    ],
+)
+def test_what_a_vote_says_and_holds(vote: ScalingRecommendation, message: str, values: dict[str, float]) -> None:
+    assert (vote.message, vote.values) == (message, pytest.approx(values))
+
+
+NOTHING_EXPOSED = MetricsObservation({}, {}, 4, 4)
+NOBODY_SEEN = an_observation(
+    {signal: a_signal(None, None, None, None) for signal in an_observation().signals},
+    queries={name: QueryUnknown("it is stale") for name in ("pendingRequests", "custom/depth")},
+)
+SILENT = "Prometheus does not answer"
+
+
+@pytest.mark.parametrize(
+    ("name", "policy", "blackout", "nothing_exposed", "nobody_seen"),
+    [
+        pytest.param(
+            "tokensInFlight",
+            {"signals": {"tokensInFlight": {}}},
+            SILENT,
+            "no perReplica is set and the engine exposes no kvCacheCapacityTokens",
+            "no perReplica is set and kvCacheCapacityTokens is unknown for all 4 ready replicas",
+            id="tokens in flight",
+        ),
+        pytest.param(
+            "workRate",
+            {"objectives": {}},
+            SILENT,
+            "nothing can be learned of a replica: the engine exposes no runningRequests",
+            "the capacity of a replica is not learned yet",
+            id="work rate",
+        ),
+        pytest.param(
+            "tokenRate",
+            {"signals": {"tokenRate": {"perReplicaPerSecond": 4000}}},
+            SILENT,
+            "the engine exposes no promptTokensTotal",
+            "promptTokensTotal is unknown for all 4 ready replicas",
+            id="token rate",
+        ),
+        pytest.param(
+            "kvCache",
+            {"signals": {"kvCache": {}}},
+            SILENT,
+            "the engine exposes no kvCacheUsage",
+            "kvCacheUsage is unknown for all 4 ready replicas",
+            id="KV cache",
+        ),
+        pytest.param(
+            "waitingRequests",
+            {"signals": {"waitingRequests": {"perReplica": 4}}},
+            SILENT,
+            "the engine exposes no waitingRequests",
+            "waitingRequests is unknown for all 4 ready replicas",
+            id="waiting requests",
+        ),
+        pytest.param(
+            "pendingRequests",
+            {"signals": PENDING},
+            SILENT,
+            "the query has not been asked yet",
+            "it is stale",
+            id="pending requests",
+        ),
+        pytest.param(
+            "custom",
+            {"signals": CUSTOM},
+            SILENT,
+            "the query has not been asked yet",
+            "it is stale",
+            id="a user's own query",
+        ),
+    ],
+)
+def test_why_there_is_no_vote(
+    name: str, policy: dict[str, Any], blackout: str, nothing_exposed: str, nobody_seen: str
+) -> None:
+    its_name = "custom/depth" if name == "custom" else name
+    for metrics, why in ((a_blackout(), blackout), (NOTHING_EXPOSED, nothing_exposed), (NOBODY_SEEN, nobody_seen)):
+        vote = cast(name, policy, metrics)
+        assert (vote.recommender, vote.replicas, vote.message, vote.values) == (its_name, None, why, {})
+        assert vote.reads_replicas == (name not in ("pendingRequests", "custom"))
+
+
+@pytest.mark.parametrize(
+    ("name", "policy", "metrics", "message"),
+    [
+        pytest.param(
+            "tokensInFlight",
+            {"signals": {"tokensInFlight": {}}},
+            an_observation({CAPACITY: an_even_signal(0, 4)}),
+            "no perReplica is set and the engine reports a KV cache of no tokens",
+            id="a KV cache of no tokens",
+        ),
+        pytest.param(
+            "tokensInFlight",
+            {"signals": {"tokensInFlight": {}}},
+            without(an_observation(prompt_tokens_per_request=None), USED),
+            "the tokens of a request are unknown: too few requests have finished",
+            id="requests of unknown size in engines without KV geometry",
+        ),
+        pytest.param(
+            "tokensInFlight",
+            {"signals": {"tokensInFlight": {}}},
+            an_observation(
+                {WAITING: an_even_signal(4, 4), RUNNING: an_even_signal(0, 4)}, generation_tokens_per_request=None
+            ),
+            "the tokens of a waiting request are unknown: too few have finished",
+            id="waiting requests of unknown size",
+        ),
+        pytest.param(
+            "tokenRate",
+            {"signals": {"tokenRate": {"perReplicaPerSecond": 4000}}},
+            without(an_observation(), GENERATED),
+            "the engine exposes no generationTokensTotal",
+            id="an engine that counts prompts alone",
+        ),
+        pytest.param(
+            "workRate",
+            {"objectives": {}},
+            without(an_observation(), GENERATED),
+            "nothing can be learned of a replica: the engine exposes no generationTokensTotal",
+            id="nothing to learn from",
+        ),
+        pytest.param(
+            "pendingRequests",
+            {"signals": PENDING},
+            an_observation(queries={"pendingRequests": -1}),
+            "the query gave -1.0, which is no quantity of work",
+            id="a negative number of requests",
+        ),
+    ],
+)
+def test_what_is_missing_for_a_vote(name: str, policy: dict[str, Any], metrics: Any, message: str) -> None:
+    vote = cast(name, policy, metrics)
+    assert (vote.recommender, vote.replicas, vote.message) == (name, None, message)

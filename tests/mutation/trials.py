@@ -1,0 +1,203 @@
+"""Do the tests that reach a fault find it?
+
+The tests are collected once. Each fault is then tried in a process of its own, forked from that one: there the code of
+the function is exchanged and its tests are run until one fails. Which tests reach a function is measured in such a
+process too, so that the one that all are forked from is as it was after the imports. A function that no test calls may
+have been called by an import: then the process begins with the imports, and runs all tests.
+"""
+
+from __future__ import annotations
+import __future__
+
+import gc
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from functools import _lru_cache_wrapper, partial
+from io import StringIO
+from itertools import accumulate
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import pytest
+
+from tests.mutation.faults import Fault
+from tests.mutation.fresh_import import forget_imports
+
+# A fault may make a loop that ends late or never: ten times what its tests took, and some seconds to start with.
+PATIENCE = 10.0
+LEAST_SECONDS = 10.0
+NO_TRIAL = 3
+PYTEST_ARGUMENTS = ("-q", "-s", "-p", "no:xdist", "-p", "no:cacheprovider")
+
+
+@dataclass(slots=True)
+class Trials:
+    """A pytest plugin that tries faults where the tests would be run."""
+
+    faults: Iterable[Fault]
+    package: Path
+    most_seconds: float
+    after_each: Callable[[Fault, str], None]
+    _is_trial: bool = field(default=False, init=False)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Failed(f"{session.testsfailed} tests could not be collected")
+        reach = self._reach(session)
+        functions = _functions_of(self.package.name)
+        gc.freeze()
+        for fault in self.faults:
+            tests = reach.tests(fault, self.most_seconds)
+            seconds = LEAST_SECONDS + PATIENCE * sum(reach.seconds[item.nodeid] for item in tests or session.items)
+            if tests:
+                work = partial(self._try, fault, functions[fault.place], tests)
+            else:
+                work = partial(_try_anew, fault, session.config.args)
+            self.after_each(fault, _in_a_fork(work, seconds))
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if self._is_trial and report.failed:
+            os._exit(1)
+
+    def _reach(self, session: pytest.Session) -> _Reach:
+        with tempfile.TemporaryDirectory() as folder:
+            seen = Path(folder) / "reach.json"
+            verdict = _in_a_fork(lambda: self._measure(session, seen), 600)
+            if verdict != "survived":
+                raise session.Failed("a test fails without any fault")
+            reached, seconds = json.loads(seen.read_text(encoding="utf-8"))
+        return _Reach.of(session.items, reached, seconds)
+
+    def _measure(self, session: pytest.Session, seen: Path) -> None:
+        self._is_trial = True
+        caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper)]
+        reached: dict[str, list[str]] = {}
+        seconds: dict[str, float] = {}
+        for number, item in enumerate(session.items):
+            codes: set[CodeType] = set()
+            for cache in caches:
+                cache.cache_clear()
+            began = os.times().user
+            sys.settrace(_recorder(codes))
+            _run(item, session.items[number + 1 : number + 2])
+            sys.settrace(None)
+            seconds[item.nodeid] = os.times().user - began
+            reached[item.nodeid] = sorted({_place(code, self.package) for code in codes} - {""})
+        seen.write_text(json.dumps([reached, seconds]), encoding="utf-8")
+
+    def _try(self, fault: Fault, functions: Sequence[FunctionType], tests: Sequence[pytest.Item]) -> None:
+        self._is_trial = True
+        _exchange(fault, functions)
+        for number, item in enumerate(tests):
+            _run(item, tests[number + 1 : number + 2])
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    items_by_place: dict[str, list[pytest.Item]]
+    seconds: dict[str, float]
+
+    @classmethod
+    def of(cls, items: Sequence[pytest.Item], reached: dict[str, list[str]], seconds: dict[str, float]) -> _Reach:
+        by_place: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+        for item in items:
+            for place in reached[item.nodeid]:
+                by_place[place].append(item)
+        return cls(dict(by_place), seconds)
+
+    def tests(self, fault: Fault, most_seconds: float) -> list[pytest.Item]:
+        """Those that call the function: the module's own, and of the others the quickest, for as long as was asked."""
+        own_name = f"test_{fault.module.rpartition('.')[2]}.py"
+        found = sorted(self.items_by_place.get(fault.place, []), key=lambda item: self.seconds[item.nodeid])
+        own = [item for item in found if item.path.name == own_name]
+        others = [item for item in found if item.path.name != own_name]
+        ends = accumulate(self.seconds[item.nodeid] for item in others)
+        return own + [item for item, end in zip(others, ends, strict=True) if end <= most_seconds]
+
+
+def _run(item: pytest.Item, following: Sequence[pytest.Item]) -> None:
+    item.ihook.pytest_runtest_protocol(item=item, nextitem=following[0] if following else None)
+
+
+def _recorder(codes: set[CodeType]) -> Callable[[FrameType, str, Any], None]:
+    def record(frame: FrameType, _event: str, _argument: Any) -> None:
+        codes.add(frame.f_code)  # no tracer of the lines is given back: calls are enough
+
+    return record
+
+
+def _place(code: CodeType, package: Path) -> str:
+    """The function as `policies.history.ScalingHistory.with_rescale`, those inside it included; "" elsewhere."""
+    path = Path(code.co_filename)
+    if not path.is_relative_to(package):
+        return ""
+    module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+    return f"{module}.{code.co_qualname.partition('.<locals>')[0]}"
+
+
+def _functions_of(package: str) -> dict[str, list[FunctionType]]:
+    found: defaultdict[str, list[FunctionType]] = defaultdict(list)
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__module__ and each.__module__.partition(".")[0] == package:
+            found[f"{each.__module__}.{each.__qualname__}"].append(each)
+    return found
+
+
+def _exchange(fault: Fault, functions: Sequence[FunctionType]) -> None:
+    """Whoever holds the function goes on with the faulty code: a module that imported it, a property, a table."""
+    if not functions:
+        os._exit(NO_TRIAL)
+    compiled = compile(fault.source, f"<{fault.place}>", "exec", __future__.annotations.compiler_flag)
+    for function in functions:
+        made: dict[str, Any] = {}
+        exec(compiled, function.__globals__, made)
+        faulty = made[function.__name__]
+        function.__code__ = faulty.__code__
+        function.__defaults__ = faulty.__defaults__
+        function.__kwdefaults__ = faulty.__kwdefaults__
+
+
+def _try_anew(fault: Fault, tests: Sequence[str]) -> None:
+    forget_imports(fault)
+    os._exit(pytest.main(["-x", *PYTEST_ARGUMENTS, *tests]) != pytest.ExitCode.OK)
+
+
+def _in_a_fork(work: Callable[[], None], cpu_seconds: float) -> str:
+    """What became of the work: survived, killed, or timeout where it took longer than allowed."""
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        try:
+            work()
+            os._exit(0)
+        finally:  # whatever was raised: by a test, or by pytest because of the fault
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return "timeout" if os.WTERMSIG(status) == signal.SIGPROF else "killed"
+    if os.WEXITSTATUS(status) == NO_TRIAL:
+        raise RuntimeError("the function of a fault is not there")
+    return "survived" if os.WEXITSTATUS(status) == 0 else "killed"
+
+
+def try_faults(trials: Trials, tests: Sequence[str]) -> None:
+    """Tries them all; raises RuntimeError with what pytest said where the tests are not green without a fault."""
+    said = StringIO()
+    with redirect_stdout(said):
+        code = pytest.main([*PYTEST_ARGUMENTS, *tests], plugins=[trials])
+    if code != pytest.ExitCode.OK:
+        raise RuntimeError(said.getvalue())
