@@ -27,23 +27,23 @@ def arrivals(
     if len(trace) == 0:
         raise TraceError("the trace has no requests in the part that was asked for")
     offset = starts_at_seconds - from_trace_seconds
-    skips_until = from_trace_seconds
+    skipped = int(np.searchsorted(trace.arrival_seconds, from_trace_seconds))
     while True:
-        for arrival, inputs, outputs in _rows(trace):
-            if arrival >= skips_until:
-                yield Request(offset + arrival, inputs, outputs, min(shared_prefix_tokens, inputs))
+        # Piece by piece: as Python numbers a day of a busy pool would fill a gigabyte.
+        for start in range(skipped, len(trace), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            inputs = trace.input_tokens[rows]
+            yield from map(
+                Request,
+                (offset + trace.arrival_seconds[rows]).tolist(),
+                inputs.tolist(),
+                trace.output_tokens[rows].tolist(),
+                np.minimum(shared_prefix_tokens, inputs).tolist(),
+            )
         if not repeats:
             return
         offset += trace.duration_seconds
-        skips_until = 0.0
-
-
-def _rows(trace: RequestTrace) -> Iterator[tuple[float, int, int]]:
-    """Piece by piece: as Python numbers a day of a busy pool would fill a gigabyte."""
-    columns = (trace.arrival_seconds, trace.input_tokens, trace.output_tokens)
-    for start in range(0, len(trace), ROWS_AT_ONCE):
-        arrivals, inputs, outputs = (column[start : start + ROWS_AT_ONCE].tolist() for column in columns)
-        yield from zip(arrivals, inputs, outputs, strict=True)
+        skipped = 0
 
 
 def drawn_arrivals(

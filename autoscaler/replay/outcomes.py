@@ -28,19 +28,13 @@ class LatencyObjectives:
 
 
 class RequestLatencies:
-    """Of every finished request: arrival since `started_at_seconds`, time to first token and mean token gap."""
+    """Of every finished request, in 12 bytes: arrival since `started_at_seconds`, time to first token, mean gap."""
 
     def __init__(self, started_at_seconds: float) -> None:
         self.started_at_seconds = started_at_seconds
         self.arrived = array("f")
         self.first_token = array("f")
         self.token_gap = array("f")
-
-    def add(self, arrived_at: float, first_token_seconds: float, token_gap_seconds: float) -> None:
-        """Keeps one request, in 12 bytes."""
-        self.arrived.append(arrived_at - self.started_at_seconds)
-        self.first_token.append(first_token_seconds)
-        self.token_gap.append(token_gap_seconds)
 
 
 class RequestOutcomes:
@@ -67,18 +61,22 @@ class RequestOutcomes:
     def add_finished(self, requests: Sequence[Request]) -> None:
         """Takes finished requests, in order of time for each replica."""
         latencies, recent = self._latencies, self._recent
+        longest_wait = self._objectives.time_to_first_token_seconds
+        longest_gap = self._objectives.inter_token_latency_seconds
         for request in requests:
-            first_token_at, finished_at = request.first_token_at, request.finished_at
+            arrived_at, first_token_at, finished_at = request.arrived_at, request.first_token_at, request.finished_at
             if first_token_at is None or finished_at is None:
                 raise ValueError("a request that has not finished was reported as finished")
-            first_token = first_token_at - request.arrived_at
-            gaps = request.output_tokens - 1
-            gap = (finished_at - first_token_at) / gaps if gaps else 0.0
-            is_met = self._objectives.are_met_by(first_token, gap)
+            first_token = first_token_at - arrived_at
+            outputs = request.output_tokens
+            gap = (finished_at - first_token_at) / (outputs - 1) if outputs > 1 else 0.0
+            is_met = first_token <= longest_wait and gap <= longest_gap
             self.met += is_met
-            self.finished_tokens += request.input_tokens + request.output_tokens
+            self.finished_tokens += request.input_tokens + outputs
             if latencies is not None:
-                latencies.add(request.arrived_at, first_token, gap)
+                latencies.arrived.append(arrived_at - latencies.started_at_seconds)
+                latencies.first_token.append(first_token)
+                latencies.token_gap.append(gap)
             else:
                 recent.append((finished_at, first_token, is_met))
         self.finished += len(requests)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile, takewhile
 
 from autoscaler.replay.faults import Fault
 from autoscaler.replay.node_result import node_result
@@ -76,12 +77,8 @@ def replay(
 
 
 def _between(requests: Iterator[Request], starts_at_seconds: float, ends_at_seconds: float) -> Iterator[Request]:
-    for request in requests:
-        arrived_at = request.arrived_at
-        if arrived_at >= ends_at_seconds:
-            return
-        if arrived_at >= starts_at_seconds:
-            yield request
+    since_start = dropwhile(lambda request: request.arrived_at < starts_at_seconds, requests)
+    return takewhile(lambda request: request.arrived_at < ends_at_seconds, since_start)
 
 
 def _events(run: ReplayRun, pool: SimulatedPool) -> Sequence[TimedEvent]:

@@ -9,7 +9,6 @@ weights (which small batches wait for) and computing (which large ones wait for)
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import resources
@@ -43,23 +42,6 @@ class ReplicaProfile(BaseModel):
     reserves_whole_answer: bool = Field(
         default=False, description="Room for the whole answer is reserved on admission, so nothing is ever preempted."
     )
-
-    @cached_property
-    def decode_step_seconds(self) -> tuple[float, ...]:
-        """What a step without prompts takes apart from its context, by the number of decoding sequences."""
-        return tuple(
-            self.step_overhead_seconds + self.seconds_per_sequence * decoding + self.matrix_seconds(0, decoding)
-            for decoding in range(self.maximum_sequences + 1)
-        )
-
-    def matrix_seconds(self, prefill_tokens: int, decoding: int) -> float:
-        """The matrix products of one step: reading weights and computing, joined as a root of squares."""
-        weights = self.weight_read_seconds
-        if self.expert_read_seconds:
-            unread = (1.0 - self.active_expert_share) ** (prefill_tokens + decoding)
-            weights += self.expert_read_seconds * (1.0 - unread)
-        computing = self.seconds_per_prefill_token * prefill_tokens + self.seconds_per_decode_token * decoding
-        return math.sqrt(weights * weights + computing * computing)
 
     @cached_property
     def longest_request_tokens(self) -> int:

@@ -8,13 +8,20 @@ one, runs of pure decoding in one jump. Without preemption this equals a simulat
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections import deque
 from heapq import heapify, heappop, heappush
+from math import ceil, inf, sqrt
+from typing import TypeAlias
 
 from autoscaler.replay.replica_profile import ReplicaProfile
-from autoscaler.replay.serving_counters import INTER_TOKEN_LATENCY_EDGES, ServingCounters, ServingSnapshot
+from autoscaler.replay.serving_counters import (
+    INTER_TOKEN_LATENCY_EDGES,
+    TIME_TO_FIRST_TOKEN_EDGES,
+    ServingCounters,
+    ServingSnapshot,
+)
+from autoscaler.replay.step_law import step_law
 
 
 class Request:
@@ -38,7 +45,7 @@ class Request:
         self.arrived_at = arrived_at
         self.input_tokens = input_tokens
         self.output_tokens = output_tokens
-        self.cached_tokens = min(cached_tokens, input_tokens - 1)
+        self.cached_tokens = cached_tokens if cached_tokens < input_tokens else input_tokens - 1
         self.first_token_at: float | None = None
         self.finished_at: float | None = None
         self.preempted_at: float | None = None
@@ -47,22 +54,9 @@ class Request:
         self.remaining_tokens = output_tokens
 
 
-class _Decoding:
-    """A sequence that generates. Ordered by the step at which it finishes; `order` decides between equals."""
-
-    __slots__ = ("context_at_first", "finish_step", "first_step", "order", "request")
-
-    def __init__(self, finish_step: int, order: int, request: Request, first_step: int, context_at_first: int) -> None:
-        self.finish_step = finish_step
-        self.order = order
-        self.request = request
-        self.first_step = first_step
-        self.context_at_first = context_at_first
-
-    def __lt__(self, other: _Decoding) -> bool:
-        if self.finish_step != other.finish_step:
-            return self.finish_step < other.finish_step
-        return self.order < other.order
+# A sequence that generates: the step at which it finishes, a number that orders those that finish together, its
+# request, the step of its first token, and its context then. As tuples they are compared by the interpreter itself.
+_Decoding: TypeAlias = tuple[int, int, Request, int, int]
 
 
 class ServingReplica:
@@ -72,10 +66,10 @@ class ServingReplica:
         "_context_tokens",
         "_decoding",
         "_holds_admission",
+        "_law",
         "_order",
         "_prefill_left_tokens",
         "_prefilling",
-        "_profile",
         "_prompt_kv_tokens",
         "_reserved_tokens",
         "_running",
@@ -83,12 +77,14 @@ class ServingReplica:
         "_waiting",
         "counters",
         "now_seconds",
+        "quiet_until_seconds",
         "requests_in_flight",
     )
 
     def __init__(self, profile: ReplicaProfile, now_seconds: float) -> None:
-        self._profile = profile
+        self._law = step_law(profile)
         self.now_seconds = now_seconds
+        self.quiet_until_seconds = -inf  # no step that begins before it finishes anything
         self.counters = ServingCounters()
         self.requests_in_flight = 0  # running or waiting here
         self._step = 0
@@ -106,21 +102,25 @@ class ServingReplica:
     @property
     def kv_cache_used_tokens(self) -> float:
         """Tokens in the blocks in use; each sequence leaves half of its last block empty on average."""
-        used = self._prompt_kv_tokens + self._context_tokens + self._running * self._profile.block_tokens / 2
-        return min(used, float(self._profile.kv_capacity_tokens))
+        used = self._prompt_kv_tokens + self._context_tokens + self._running * self._law.half_block
+        return min(used, float(self._law.kv_capacity_tokens))
 
     def can_ever_hold(self, request: Request) -> bool:
         """False for a request whose prompt and answer do not fit into an empty cache: engines refuse it."""
-        return request.input_tokens + request.output_tokens <= self._profile.longest_request_tokens
+        return request.input_tokens + request.output_tokens <= self._law.longest_request_tokens
 
     def add(self, request: Request) -> None:
         """Puts a request at the end of the queue. It must be one that this replica can ever hold."""
         self._waiting.append(request)
         self.requests_in_flight += 1
+        # Those before it do not finish sooner for its coming; its own last step has as many before it as it has tokens.
+        own_last_step = self.now_seconds + (request.output_tokens - 1) * self._law.shortest_step_seconds
+        if own_last_step < self.quiet_until_seconds:
+            self.quiet_until_seconds = own_last_step
 
     def snapshot(self) -> ServingSnapshot:
         """What its metrics page shows at `now_seconds`."""
-        usage = self.kv_cache_used_tokens / self._profile.kv_capacity_tokens
+        usage = self.kv_cache_used_tokens / self._law.kv_capacity_tokens
         return self.counters.snapshot(self._running, len(self._waiting), usage)
 
     def advance(self, until_seconds: float, stops_at_finish: bool = False) -> list[Request]:
@@ -136,145 +136,196 @@ class ServingReplica:
             if self._prefilling:
                 self._run_mixed_step(finished)
             elif self._decoding:
-                self._run_decode_steps(until_seconds)
+                self._run_decode_steps(until_seconds, finished, True, stops_at_finish)
             else:
                 self.now_seconds = until_seconds
-                break
-            if self._decoding and self._decoding[0].finish_step <= self._step:
-                self._finish_due(finished)
             if stops_at_finish and finished:
+                break
+        return finished
+
+    def finish_until(self, until_seconds: float) -> list[Request]:
+        """Returns the same requests as `advance`, for less: the steps after the last finish are left for later.
+
+        They are made by the next call, from the same state, so that nothing else comes out. Counters and gauges are
+        those of `now_seconds`, which may lie before `until_seconds` afterwards.
+        """
+        finished: list[Request] = []
+        while self.now_seconds < until_seconds:
+            if self._waiting:
+                self._admit()
+            if self._prefilling:
+                self._run_mixed_step(finished)
+            elif not self._decoding:
+                self.now_seconds, self.quiet_until_seconds = until_seconds, inf
+            elif not self._run_decode_steps(until_seconds, finished, False):
                 break
         return finished
 
     def _admit(self) -> None:
         """Moves requests from the queue into the batch, first come first served, as far as they fit."""
-        profile = self._profile
+        law, counters, waiting = self._law, self.counters, self._waiting
         if self._holds_admission:
             if self._running:
                 return
             self._holds_admission = False
-        half_block = profile.block_tokens / 2
+        half_block = law.half_block
         while (
-            self._waiting
-            and self._running < profile.maximum_sequences
-            and self._prefill_left_tokens < profile.maximum_batched_tokens
+            waiting and self._running < law.maximum_sequences and self._prefill_left_tokens < law.maximum_batched_tokens
         ):
-            request = self._waiting[0]
-            if profile.reserves_whole_answer:
-                wanted = request.prompt_tokens + request.remaining_tokens + half_block
-                if self._reserved_tokens + wanted > profile.kv_capacity_tokens:
+            request = waiting[0]
+            prompt_tokens = request.prompt_tokens
+            if law.reserves_whole_answer:
+                wanted = prompt_tokens + request.remaining_tokens + half_block
+                if self._reserved_tokens + wanted > law.kv_capacity_tokens:
                     return
                 self._reserved_tokens += wanted
             else:
-                first_chunk = min(request.prompt_tokens, profile.maximum_batched_tokens)
                 in_use = self._prompt_kv_tokens + self._context_tokens + half_block * (self._running + 1)
-                if in_use + first_chunk > profile.kv_capacity_tokens:
+                free = law.kv_capacity_tokens - in_use
+                if prompt_tokens > free and law.maximum_batched_tokens > free:  # its first chunk does not fit
                     return
-            self._waiting.popleft()
-            whole_blocks = request.cached_tokens - request.cached_tokens % profile.block_tokens
+            waiting.popleft()
+            whole_blocks = request.cached_tokens - request.cached_tokens % law.block_tokens
             request.computed_tokens = whole_blocks
             self._prefilling.append(request)
             self._running += 1
-            self._prompt_kv_tokens += request.prompt_tokens
-            self._prefill_left_tokens += request.prompt_tokens - whole_blocks
-            self.counters.prefix_queried_tokens += request.prompt_tokens
-            self.counters.prefix_hit_tokens += whole_blocks
+            self._prompt_kv_tokens += prompt_tokens
+            self._prefill_left_tokens += prompt_tokens - whole_blocks
+            counters.prefix_queried_tokens += prompt_tokens
+            counters.prefix_hit_tokens += whole_blocks
 
     def _run_mixed_step(self, finished: list[Request]) -> None:
         """One step with prompt chunks: the decoding sequences get their token in the same, longer step."""
-        profile = self._profile
+        law, prefilling = self._law, self._prefilling
         decoding = len(self._decoding)
-        room = profile.maximum_batched_tokens - decoding
-        chunk_tokens = sequences = complete = 0
+        room = law.maximum_batched_tokens - decoding
+        chunk_tokens = complete = 0
+        sequences = decoding
         attended_pairs = 0.0
-        for request in self._prefilling:
+        for request in prefilling:
             before = request.computed_tokens
-            chunk = min(request.prompt_tokens - before, room - chunk_tokens)
-            if chunk <= 0:
+            chunk = request.prompt_tokens - before
+            if chunk <= room:
+                complete += 1
+            elif room > 0:
+                chunk = room
+            else:
                 break
+            room -= chunk
             chunk_tokens += chunk
             attended_pairs += chunk * (before + chunk / 2)
             sequences += 1
             request.computed_tokens = before + chunk
-            if before + chunk >= request.prompt_tokens:
-                complete += 1
+        computing = law.seconds_per_prefill_token * chunk_tokens + law.seconds_per_decode_token * decoding
+        weights_squared = law.weights_squared or law.weight_seconds(chunk_tokens + decoding) ** 2
         step_seconds = (
-            profile.step_overhead_seconds
-            + profile.seconds_per_sequence * (sequences + decoding)
-            + profile.matrix_seconds(chunk_tokens, decoding)
-            + profile.seconds_per_context_token * (self._context_tokens + decoding)
-            + profile.seconds_per_attended_pair * attended_pairs
+            law.step_overhead_seconds
+            + law.seconds_per_sequence * sequences
+            + sqrt(weights_squared + computing * computing)
+            + law.seconds_per_context_token * (self._context_tokens + decoding)
+            + law.seconds_per_attended_pair * attended_pairs
         )
-        self.now_seconds += step_seconds
-        self._step += 1
-        self._context_tokens += decoding
+        self.now_seconds = now = self.now_seconds + step_seconds
+        self._step = step = self._step + 1
         self._prefill_left_tokens -= chunk_tokens
         if decoding:
-            self.counters.generation_tokens += decoding
-            gaps = self.counters.inter_token_latency.counts
-            gaps[bisect_left(INTER_TOKEN_LATENCY_EDGES, step_seconds)] += decoding
+            self._context_tokens += decoding
+            counters = self.counters
+            counters.generation_tokens += decoding
+            gaps = counters.inter_token_latency
+            gaps.counts[bisect_left(INTER_TOKEN_LATENCY_EDGES, step_seconds)] += decoding
+            gaps.seconds += step_seconds * decoding
         for _ in range(complete):
-            self._give_first_token(self._prefilling.popleft(), finished)
+            self._give_first_token(prefilling.popleft(), finished)
+        if decoding and self._decoding[0][0] <= step:
+            self._finish_due(now, step, finished)
 
     def _give_first_token(self, request: Request, finished: list[Request]) -> None:
         """The prompt is complete: its last step gives a token (the next one, where it had been preempted)."""
-        now, counters = self.now_seconds, self.counters
-        self._prompt_kv_tokens -= request.prompt_tokens
+        now, counters, prompt_tokens = self.now_seconds, self.counters, request.prompt_tokens
+        self._prompt_kv_tokens -= prompt_tokens
         if request.first_token_at is None:
             request.first_token_at = now
             counters.prompt_tokens += request.input_tokens
-            counters.time_to_first_token.observe(now - request.arrived_at)
+            waited = now - request.arrived_at
+            first_tokens = counters.time_to_first_token
+            first_tokens.counts[bisect_left(TIME_TO_FIRST_TOKEN_EDGES, waited)] += 1
+            first_tokens.seconds += waited
         elif request.preempted_at is not None:
             counters.inter_token_latency.observe(now - request.preempted_at)
         counters.generation_tokens += 1
-        request.remaining_tokens -= 1
-        if request.remaining_tokens <= 0:
-            self._finish(request, finished)
+        request.remaining_tokens = remaining = request.remaining_tokens - 1
+        if remaining <= 0:
+            self._finish(request, now, finished)
             return
-        self._order += 1
-        finish_step = self._step + request.remaining_tokens
-        heappush(self._decoding, _Decoding(finish_step, self._order, request, self._step, request.prompt_tokens))
-        self._context_tokens += request.prompt_tokens
+        self._order = order = self._order + 1
+        step = self._step
+        heappush(self._decoding, (step + remaining, order, request, step, prompt_tokens))
+        self._context_tokens += prompt_tokens
 
-    def _run_decode_steps(self, until_seconds: float) -> None:
-        """A run of steps without prompts in one jump: to the next finish, `until_seconds`, or a full cache."""
-        profile = self._profile
-        decoding = len(self._decoding)
-        context = self._context_tokens
-        growth = profile.seconds_per_context_token * decoding
-        first = profile.decode_step_seconds[decoding] + profile.seconds_per_context_token * context + growth
-        steps = self._decoding[0].finish_step - self._step
-        free = profile.kv_capacity_tokens - self._prompt_kv_tokens - context - decoding * profile.block_tokens / 2
-        if free < steps * decoding:
-            if free < decoding:
-                self._preempt_newest()
-                return
-            steps = int(free / decoding)
-        left = until_seconds - self.now_seconds
-        if steps * first > left:
-            steps = min(steps, max(1, _steps_that_begin_within(left, first, growth)))
-        duration = steps * first + growth * steps * (steps - 1) / 2
-        self.now_seconds += duration
-        self._step += steps
-        tokens = steps * decoding
-        self._context_tokens += tokens
-        counters = self.counters
-        counters.generation_tokens += tokens
-        counters.inter_token_latency.counts[bisect_left(INTER_TOKEN_LATENCY_EDGES, duration / steps)] += tokens
+    def _run_decode_steps(
+        self, until_seconds: float, finished: list[Request], is_cut: bool, stops_at_finish: bool = False
+    ) -> bool:
+        """Runs of steps without prompts, each in one jump: to the next finish, or to a full cache.
+
+        A run whose last step begins at `until_seconds` or later is cut there, or else left alone and answered with
+        False. Names that are used in every run are local: most of the time of a simulation is spent here.
+        """
+        law, decoding, waiting, counters = self._law, self._decoding, self._waiting, self.counters
+        per_context_token, half_block, capacity = law.seconds_per_context_token, law.half_block, law.kv_capacity_tokens
+        base_seconds, gaps = law.decode_step_seconds, counters.inter_token_latency
+        gap_counts = gaps.counts
+        now, step, context = self.now_seconds, self._step, self._context_tokens
+        while True:
+            sequences = len(decoding)
+            growth = per_context_token * sequences
+            first = base_seconds[sequences] + per_context_token * context + growth
+            steps = decoding[0][0] - step
+            free = capacity - context - sequences * half_block
+            if free < steps * sequences:
+                if free < sequences:
+                    self._preempt_newest()
+                    return True
+                steps = int(free / sequences)
+            before_last = steps - 1
+            last_begins_after = before_last * first + growth * before_last * (before_last - 1) / 2
+            left = until_seconds - now
+            if last_begins_after < left:
+                duration = last_begins_after + first + growth * before_last
+            else:
+                self.quiet_until_seconds = now + last_begins_after
+                if not is_cut:
+                    return False
+                begun = _steps_that_begin_within(left, first, growth)
+                if begun < steps:
+                    steps = begun if begun > 1 else 1
+                duration = steps * first + growth * steps * (steps - 1) / 2
+            self.now_seconds = now = now + duration
+            self._step = step = step + steps
+            self._context_tokens = context = context + steps * sequences
+            generated = steps * sequences
+            counters.generation_tokens += generated
+            gap_counts[bisect_left(INTER_TOKEN_LATENCY_EDGES, duration / steps)] += generated
+            gaps.seconds += duration * sequences
+            if decoding[0][0] > step:
+                return True
+            self._finish_due(now, step, finished)
+            if waiting or stops_at_finish or not decoding or now >= until_seconds:
+                return True
+            context = self._context_tokens
 
     def _preempt_newest(self) -> None:
         """The sequence that began last gives its blocks back and is computed again, prompt and answer so far.
 
         Nobody is admitted before the next finish, else the room it left would go to it again at once.
         """
-        newest = max(range(len(self._decoding)), key=lambda i: self._decoding[i].order)
-        sequence = self._decoding[newest]
+        newest = max(range(len(self._decoding)), key=lambda place: self._decoding[place][1])
+        finish_step, _, request, first_step, context_at_first = self._decoding[newest]
         self._decoding[newest] = self._decoding[-1]
         self._decoding.pop()
         heapify(self._decoding)
-        request = sequence.request
-        request.remaining_tokens = sequence.finish_step - self._step
-        request.prompt_tokens = sequence.context_at_first + self._step - sequence.first_step
+        request.remaining_tokens = finish_step - self._step
+        request.prompt_tokens = context_at_first + self._step - first_step
         request.computed_tokens = request.cached_tokens = 0
         request.preempted_at = self.now_seconds
         self._context_tokens -= request.prompt_tokens
@@ -283,26 +334,30 @@ class ServingReplica:
         self._holds_admission = True
         self.counters.preemptions += 1
 
-    def _finish_due(self, finished: list[Request]) -> None:
-        while self._decoding and self._decoding[0].finish_step <= self._step:
-            sequence = heappop(self._decoding)
-            self._context_tokens -= sequence.context_at_first + self._step - sequence.first_step
-            self._finish(sequence.request, finished)
+    def _finish_due(self, now_seconds: float, step: int, finished: list[Request]) -> None:
+        decoding = self._decoding
+        while decoding and decoding[0][0] <= step:
+            _, _, request, first_step, context_at_first = heappop(decoding)
+            self._context_tokens -= context_at_first + step - first_step
+            self._finish(request, now_seconds, finished)
 
-    def _finish(self, request: Request, finished: list[Request]) -> None:
-        request.finished_at = self.now_seconds
+    def _finish(self, request: Request, now_seconds: float, finished: list[Request]) -> None:
+        request.finished_at = now_seconds
+        inputs, outputs, first_token_at = request.input_tokens, request.output_tokens, request.first_token_at
         self._running -= 1
         self.requests_in_flight -= 1
         self._holds_admission = False
-        if self._profile.reserves_whole_answer:
-            self._reserved_tokens -= request.input_tokens + request.output_tokens + self._profile.block_tokens / 2
+        if self._law.reserves_whole_answer:
+            self._reserved_tokens -= inputs + outputs + self._law.half_block
         counters = self.counters
         counters.finished_requests += 1
-        counters.finished_prompt_tokens += request.input_tokens
-        counters.finished_generation_tokens += request.output_tokens
-        if request.first_token_at is not None and request.output_tokens > 1:
-            decoding_seconds = self.now_seconds - request.first_token_at
-            counters.time_per_output_token.observe(decoding_seconds / (request.output_tokens - 1))
+        counters.finished_prompt_tokens += inputs
+        counters.finished_generation_tokens += outputs
+        if outputs > 1 and first_token_at is not None:
+            gap = (now_seconds - first_token_at) / (outputs - 1)
+            answers = counters.time_per_output_token
+            answers.counts[bisect_left(INTER_TOKEN_LATENCY_EDGES, gap)] += 1
+            answers.seconds += gap
         finished.append(request)
 
 
@@ -313,7 +368,7 @@ def _steps_that_begin_within(seconds: float, first: float, growth: float) -> int
     and 25 seconds: 3, as the third begins at 20.
     """
     if growth <= 0:
-        return math.ceil(seconds / first)
+        return ceil(seconds / first)
     linear = first - growth / 2
     # The last term keeps a root that is whole but for rounding from becoming one step more.
-    return math.ceil((math.sqrt(linear * linear + 2 * growth * seconds) - linear) / growth - 1e-9)
+    return ceil((sqrt(linear * linear + 2 * growth * seconds) - linear) / growth - 1e-9)

@@ -137,6 +137,8 @@ class SimulatedPool:
 
     def pages_now(self) -> tuple[ServingSnapshot, ...]:
         """The metrics pages of the ready replicas as they are now: what somebody sees who asks them directly."""
+        for pod in self._replicas.ready:
+            self._advance_pod(pod, self.now_seconds)
         return tuple(pod.serving.snapshot() for pod in self._replicas.ready)
 
     @property
@@ -180,6 +182,7 @@ class SimulatedPool:
     def wedge(self, replicas: int) -> None:
         """The oldest ready replicas stop computing; they stay Ready, take requests, and their pages are served."""
         for pod in self._replicas.ready[:replicas]:
+            self._advance_pod(pod, self.now_seconds)
             pod.is_wedged = True
 
     def unwedge(self) -> None:
@@ -255,24 +258,34 @@ class SimulatedPool:
         return -(-replicas // self.setup.sampled_one_in)
 
     def _route_until(self, until_seconds: float) -> None:
-        overhead = self.setup.profile.request_overhead_seconds
-        while (request := self._next_request) is not None and request.arrived_at + overhead <= until_seconds:
-            self._next_request = next(self._requests, None)
+        profile, requests, ready = self.setup.profile, self._requests, self._replicas.ready
+        overhead, longest = profile.request_overhead_seconds, profile.longest_request_tokens
+        request = self._next_request
+        while request is not None and (at_seconds := request.arrived_at + overhead) <= until_seconds:
             self.outcomes.arrived += 1
-            if request.input_tokens + request.output_tokens > self.setup.profile.longest_request_tokens:
+            if request.input_tokens + request.output_tokens > longest:
                 self.outcomes.rejected += 1
-            elif self._replicas.ready:
-                self._hand_over(request, request.arrived_at + overhead)
+            elif ready:
+                self._hand_over(request, at_seconds)
             else:
                 self._gateway.append(request)
+            request = next(requests, None)
+        self._next_request = request
 
     def _hand_over(self, request: Request, at_seconds: float) -> None:
         pod = self._router.choose(self._replicas.ready)
+        serving = pod.serving
         if not pod.is_wedged:
-            finished = pod.serving.advance(at_seconds)
+            finished = serving.advance(at_seconds)
             if finished:
                 self.outcomes.add_finished(finished)
-        pod.serving.add(request)
+        serving.add(request)
+
+    def _advance_pod(self, pod: SimulatedPod, until_seconds: float) -> None:
+        if not pod.is_wedged:
+            finished = pod.serving.advance(until_seconds)
+            if finished:
+                self.outcomes.add_finished(finished)
 
     def _beat(self, now_seconds: float) -> None:
         replicas = self._replicas
@@ -283,14 +296,13 @@ class SimulatedPool:
         if replicas.is_rolling_out:
             replicas.go_on_with_rollout(now_seconds, self.setup.drain_grace_seconds)
         for pod in (*replicas.ready, *replicas.draining):
-            is_scraped = pod.next_scrape_at <= now_seconds
-            serving = pod.serving
-            if not pod.is_wedged:
-                finished = serving.advance(now_seconds)
+            if pod.next_scrape_at <= now_seconds:
+                self._advance_pod(pod, now_seconds)
+                self._scrape(pod, now_seconds)
+            elif pod.serving.quiet_until_seconds < now_seconds and not pod.is_wedged:
+                finished = pod.serving.finish_until(now_seconds)
                 if finished:
                     self.outcomes.add_finished(finished)
-            if is_scraped:
-                self._scrape(pod, now_seconds)
         if replicas.draining:
             self._end_drained(now_seconds)
 

@@ -11,6 +11,7 @@ from tests.autoscaler.replay.iteration_reference import ReferenceRequest, run_ev
 
 A100 = "llama-3.1-8b-bf16-1xa100-vllm"
 H100_70B = "llama-3.3-70b-fp8-2xh100-vllm"
+SMALL_CACHE = built_in_profile(H100_70B).model_copy(update={"name": "small cache", "kv_capacity_tokens": 12_000})
 
 
 def serve_open_loop(profile: ReplicaProfile, requests: Sequence[Request]) -> ServingReplica:
@@ -65,6 +66,37 @@ def test_a_jump_equals_the_simulation_of_every_step(profile: str, rate: float) -
     for request, reference in zip(jumped, stepped, strict=True):
         assert request.first_token_at == pytest.approx(reference.token_times[0], abs=1e-6)
         assert request.finished_at == pytest.approx(reference.token_times[-1], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("profile", "rate"),
+    [
+        pytest.param(H100_70B, 3.0, id="without preemptions"),
+        pytest.param(SMALL_CACHE, 3.0, id="with a cache that overflows"),
+        pytest.param("deepseek-r1-fp8-8xh200-tensorrt-llm", 3.0, id="with room reserved for the whole answer"),
+    ],
+)
+def test_leaving_steps_for_later_changes_nothing(profile: ReplicaProfile | str, rate: float) -> None:
+    profile = built_in_profile(profile) if isinstance(profile, str) else profile
+    sizes = [size for size in random_sizes(seed=5, count=300, rate=rate) if size[1] + size[2] < 8_000]
+    at_once, later = [Request(*size) for size in sizes], [Request(*size) for size in sizes]
+    serve_open_loop(profile, at_once)
+    replica, finished, beat = ServingReplica(profile, 0.0), [], 0.0
+    for request in later:
+        while beat < request.arrived_at:
+            if replica.quiet_until_seconds < beat:
+                finished += replica.finish_until(beat)
+            assert all(each.finished_at is None or each in finished for each in later)
+            beat += 0.25
+        finished += replica.advance(request.arrived_at)
+        replica.add(request)
+    while replica.requests_in_flight:
+        finished += replica.finish_until(beat)
+        beat += 0.25
+    assert len(finished) == len(later)
+    for one, other in zip(at_once, later, strict=True):
+        assert other.first_token_at == pytest.approx(one.first_token_at, abs=1e-6)
+        assert other.finished_at == pytest.approx(one.finished_at, abs=1e-6)
 
 
 def test_where_the_advance_is_cut_into_pieces_nothing_changes() -> None:
