@@ -306,7 +306,7 @@ def _accelerators(parts: _Parts) -> ClusterAccelerators | None:
     cluster = parts.cluster
     if cluster.accelerator_pools is None or cluster.nodes is None or cluster.node_pools is None:
         return None
-    return ClusterAccelerators(cluster.accelerator_pools, cluster.nodes, cluster.node_pools)
+    return ClusterAccelerators(cluster.accelerator_pools, cluster.nodes, cluster.node_pools, cluster.launches)
 
 
 def _node_capacity(parts: _Parts, accelerators: ClusterAccelerators | None) -> NodeCapacityKeeper | None:

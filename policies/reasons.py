@@ -124,5 +124,8 @@ class Reason(StrEnum):
     NODE_SHAPE_CONTRADICTED = "NodeShapeContradicted"
     NODE_POOL_NOT_FOUND = "NodePoolNotFound"
     NODE_POOL_NOT_READY = "NodePoolNotReady"
+    OUT_OF_CAPACITY = "OutOfCapacity"  # the cloud has no such nodes; tried again after a while
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    LAUNCH_MISCONFIGURED = "LaunchMisconfigured"  # the cloud refuses what is asked for
     CONSOLIDATION_FITS = "ConsolidationFits"
     CONSOLIDATION_UNFIT = "ConsolidationUnfit"  # nodes go sooner or later than suits what they serve

@@ -128,7 +128,8 @@ class NodeCapacityKeeper:
         known = [pool for pool in self._pools.accelerator_pools() if isinstance(pool, AcceleratorPool)]
         managed = [each for pool in known if (each := _managed(pool)) is not None]
         has_splits = any(wish.parts for wish in self._wishes.values())
-        node_pools = self._node_pools.node_pools() if managed or has_splits else {}
+        seen = self._node_pools.node_pools() if managed or has_splits else {}
+        node_pools = {name: each.at(now_seconds) for name, each in seen.items()}
         splits = self._split(known, node_pools) if has_splits else {}
         outcomes: dict[str, CapacityOutcome] = {}
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
@@ -263,7 +264,7 @@ def _split_ground(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen])
     return SplitGround(
         on_demand_floor_percent=spec.on_demand_floor_percent,
         accelerators_per_node=None if spec.node_shape is None else spec.node_shape.accelerators,
-        can_buy_spot=not node_pools if spot is None else spot.problem is None,
+        can_buy_spot=not node_pools if spot is None else spot.makes_nodes,
         spot_nodes=0 if spot is None else spot.nodes_in_use,
     )
 
@@ -272,7 +273,7 @@ def _states(named: NodePools, node_pools: Mapping[str, NodePoolSeen]) -> list[No
     """The NodePools that are there, on demand first."""
     kinds = {named.on_demand: CapacityType.ON_DEMAND, named.spot: CapacityType.SPOT}
     return [
-        NodePoolState(name, kind, seen.nodes_in_use, seen.problem is None, seen.nodes_deleting)
+        NodePoolState(name, kind, seen.nodes_in_use, seen.makes_nodes, seen.nodes_deleting)
         for name, kind in kinds.items()
         if name is not None and (seen := node_pools.get(name)) is not None
     ]
@@ -302,8 +303,10 @@ def _shape_problem(seen: NodePoolSeen, shape: NodeShape) -> tuple[Reason, str] |
 
 
 def _readiness(seen: NodePoolSeen) -> tuple[Reason, str] | None:
-    if seen.problem is None:
+    if seen.makes_nodes:
         return None
+    if seen.launch_problem is not None:
+        return seen.launch_problem.reason, f"NodePool {seen.name} makes no nodes: {seen.launch_problem.message}"
     return Reason.NODE_POOL_NOT_READY, f"NodePool {seen.name} makes no nodes: {seen.problem}"
 
 

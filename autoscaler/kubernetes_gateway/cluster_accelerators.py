@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool, parse_accelerator_pool
@@ -12,6 +12,7 @@ from autoscaler.api.pool_observation import PoolNode
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
 from autoscaler.kubernetes_gateway.watched_objects import WatchedNode, WatchedNodePool
 from autoscaler.observers.node_pools import NodePoolSeen
+from policies.launch_breaker import LaunchResult
 
 
 class ClusterAccelerators:
@@ -22,10 +23,13 @@ class ClusterAccelerators:
         pools: WatchedKind[dict[str, Any]],
         nodes: WatchedKind[WatchedNode],
         node_pools: WatchedKind[WatchedNodePool],
+        launches: Callable[[], Mapping[str, tuple[LaunchResult, ...]]] = dict,
     ) -> None:
+        """`launches` gives by NodePool how the last launches ended, where one failed."""
         self._pools = pools
         self._nodes = nodes
         self._node_pools = node_pools
+        self._launches = launches
         self._parsed: tuple[int, tuple[AcceleratorPool | InvalidAcceleratorPool, ...]] = (-1, ())
 
     def accelerator_pools(self) -> Sequence[AcceleratorPool | InvalidAcceleratorPool]:
@@ -61,10 +65,13 @@ class ClusterAccelerators:
         nodes: defaultdict[str | None, list[WatchedNode]] = defaultdict(list)
         for node in self._nodes.all():
             nodes[node.node_pool].append(node)
-        return {pool.name: _seen(pool, nodes[pool.name]) for pool in self._node_pools.all()}
+        launches = self._launches()
+        return {
+            pool.name: _seen(pool, nodes[pool.name], launches.get(pool.name, ())) for pool in self._node_pools.all()
+        }
 
 
-def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode]) -> NodePoolSeen:
+def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode], launches: tuple[LaunchResult, ...]) -> NodePoolSeen:
     staying = [node for node in nodes if not node.is_deleting]
     # Nodes of one instance type look the same: each capacity once.
     capacities = {tuple(sorted(node.capacity.items())): node.capacity for node in staying}
@@ -77,5 +84,6 @@ def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode]) -> NodePoolSeen:
         limit_managers=pool.limit_managers,
         capacities=tuple(capacities.values()),
         consolidation=pool.consolidation,
+        launches=launches,
         nodes_deleting=len(nodes) - len(staying),
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from autoscaler.clock import Clock
@@ -67,7 +67,9 @@ class Reflector(Generic[T]):
         on_change: Callable[[], None] = lambda: None,
         absent_retry_seconds: float = ABSENT_RETRY_SECONDS,
         watch_seconds: Callable[[], int] | None = None,
+        selection: Mapping[str, str] | None = None,
     ) -> None:
+        """`selection` narrows both the list and the watch, as by a fieldSelector."""
         self.path = path
         self.store = store
         self._connection = connection
@@ -78,6 +80,7 @@ class Reflector(Generic[T]):
         self._on_change = on_change
         self._absent_retry_seconds = absent_retry_seconds
         self._watch_seconds = watch_seconds or self._jittered_watch_seconds
+        self._selection = dict(selection or {})
         self._resource_version: str | None = None
         self._alive_at_seconds = -math.inf
         self._has_synced = False
@@ -152,7 +155,7 @@ class Reflector(Generic[T]):
 
     def _list(self) -> ApiFailure | None:
         objects: dict[ObjectKey, T] = {}
-        query = {"limit": str(PAGE_OBJECTS)}
+        query = {"limit": str(PAGE_OBJECTS)} | self._selection
         self.lists += 1
         with self._gate:
             while not self._stop.is_set():
@@ -168,7 +171,7 @@ class Reflector(Generic[T]):
                 if not token:
                     self._take(objects, str(metadata.get("resourceVersion", "")))
                     return None
-                query = {"limit": str(PAGE_OBJECTS), "continue": str(token)}
+                query = {"limit": str(PAGE_OBJECTS), "continue": str(token)} | self._selection
         return None
 
     def _keep(self, item: Any, objects: dict[ObjectKey, T]) -> None:
@@ -203,7 +206,7 @@ class Reflector(Generic[T]):
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
             "timeoutSeconds": str(seconds),
-        }
+        } | self._selection
         opened_at_seconds = self._clock.monotonic_seconds()
         stream = self._connection.watch(self.path, query, seconds + GRACE_SECONDS)
         if isinstance(stream, ApiFailure):

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from autoscaler.clock import Clock
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure
@@ -23,6 +23,13 @@ from autoscaler.kubernetes_gateway.object_store import ObjectStore
 from autoscaler.kubernetes_gateway.reflector import ListGate, Reflector
 from autoscaler.kubernetes_gateway.scale_reader import ScaleReader
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
+from autoscaler.kubernetes_gateway.watched_launches import (
+    GIVEN_UP_SELECTION,
+    GivenUp,
+    LaunchNotes,
+    WatchedNodeClaim,
+    reduce_given_up,
+)
 from autoscaler.kubernetes_gateway.watched_objects import (
     AutoscalerClaim,
     WatchedNode,
@@ -38,8 +45,11 @@ from autoscaler.kubernetes_gateway.watched_objects import (
     reduce_scaled_object,
 )
 from autoscaler.kubernetes_gateway.watched_target import WatchedTarget, target_reduction
+from policies.launch_breaker import LaunchResult
 
 OWN_API_VERSION = "tokenscaler.io/v1alpha1"
+# Events about objects of the whole cluster stand there.
+EVENTS_NAMESPACE = "default"
 # A kind that nobody has asked for during so long is no longer watched.
 UNUSED_KIND_SECONDS = 600.0
 # A served kind without /scale may get one by an update of its CRD.
@@ -102,6 +112,10 @@ class WatchedCluster:
         self.accelerator_pools: WatchedKind[Document] | None = None
         self.nodes: WatchedKind[WatchedNode] | None = None
         self.node_pools: WatchedKind[WatchedNodePool] | None = None
+        # Watched where an AcceleratorPool has NodePools managed: only there anybody asks, and has the permission.
+        self.launch_notes: Final = LaunchNotes()
+        self.node_claims: WatchedKind[WatchedNodeClaim] | None = None
+        self.given_up: WatchedKind[GivenUp] | None = None
         if watches_own_objects:
             self.inference_scalers = self._watch(
                 OWN_API_VERSION, "inferencescalers", reduce_own_object, on_change=self._wake.set
@@ -110,7 +124,11 @@ class WatchedCluster:
             self.nodes = self._watch("v1", "nodes", reduce_node, is_namespaced=False)
             if watches_own_objects:
                 self.accelerator_pools = self._watch(
-                    OWN_API_VERSION, "acceleratorpools", reduce_own_object, is_namespaced=False
+                    OWN_API_VERSION,
+                    "acceleratorpools",
+                    reduce_own_object,
+                    is_namespaced=False,
+                    on_change=self._wake.set,
                 )
                 self.node_pools = self._watch("karpenter.sh/v1", "nodepools", reduce_node_pool, is_namespaced=False)
         self._thread = threading.Thread(target=self._supervise, name="watched kinds", daemon=True)
@@ -126,6 +144,8 @@ class WatchedCluster:
             "acceleratorpools": self.accelerator_pools,
             "nodes": self.nodes,
             "nodepools": self.node_pools,
+            "nodeclaims": self.node_claims,
+            "events": self.given_up,
         }
         return {name: kind for name, kind in kinds.items() if kind is not None}
 
@@ -136,7 +156,7 @@ class WatchedCluster:
         Stays True from then on: a kind that is wanted later concerns only those who want it. So does one that cannot
         be read. Nodes and what steers them lie outside namespaces: who may not read them can still scale.
         """
-        outside = (self.nodes, self.accelerator_pools, self.node_pools)
+        outside = (self.nodes, self.accelerator_pools, self.node_pools, self.node_claims, self.given_up)
         if not self._has_synced:
             self._has_synced = (
                 all(kind.has_synced or (kind in outside and bool(kind.problems)) for kind in self.fixed_kinds.values())
@@ -150,6 +170,12 @@ class WatchedCluster:
         """What is wrong with any watch at the moment, a sentence each."""
         watched = [*self.fixed_kinds.values(), *(kind.objects for kind in self._kinds.values() if kind.objects)]
         return tuple(problem.message for kind in watched for problem in kind.problems)
+
+    def launches(self) -> Mapping[str, tuple[LaunchResult, ...]]:
+        """How launches of nodes ended, by NodePool, where one failed; empty where nobody watches them."""
+        if self.node_claims is None or self.given_up is None:
+            return {}
+        return self.launch_notes.results(self.node_claims.all(), self.given_up.all())
 
     def monotonic_seconds(self) -> float:
         """The clock by which ages are counted."""
@@ -189,10 +215,12 @@ class WatchedCluster:
         index_keys: Callable[[T], Iterable[Hashable]] = lambda _: (),
         is_namespaced: bool = True,
         on_change: Callable[[], None] = lambda: None,
+        namespaces: tuple[str, ...] | None = None,
+        selection: Mapping[str, str] | None = None,
     ) -> WatchedKind[T]:
         served = ServedKind(api_version, plural, plural, is_namespaced, has_scale=False)
-        scopes: tuple[str | None, ...] = (None,)
-        if is_namespaced and self._namespaces is not None:
+        scopes: tuple[str | None, ...] = namespaces or (None,)
+        if is_namespaced and namespaces is None and self._namespaces is not None:
             scopes = self._namespaces
         return WatchedKind(
             {
@@ -205,6 +233,7 @@ class WatchedCluster:
                     self._backoff.again(),
                     self._gate,
                     on_change,
+                    selection=selection,
                 )
                 for scope in scopes
             }
@@ -217,12 +246,29 @@ class WatchedCluster:
             self._stop.wait(GATHERING_SECONDS)
             self._wake.clear()
             self._note_wanted_kinds()
+            self._watch_launches_once()
             with self._lock:
                 kinds = dict(self._kinds)
             for name, kind in kinds.items():
                 if not self._stop.is_set():
                     self._bring_up_to_date(name, kind)
             self.scales.read_changed(self._stop)
+
+    def _watch_launches_once(self) -> None:
+        """Begins to watch NodeClaims, and what Karpenter says of those it gave up, when somebody wants limits kept."""
+        if self.accelerator_pools is None or self.node_claims is not None:
+            return
+        if not any((pool.get("spec") or {}).get("mode") == "Manage" for pool in self.accelerator_pools.all()):
+            return
+        given_up = self._watch(
+            "v1", "events", reduce_given_up, namespaces=(EVENTS_NAMESPACE,), selection=GIVEN_UP_SELECTION
+        )
+        node_claims = self._watch(
+            "karpenter.sh/v1", "nodeclaims", self.launch_notes.reduce_node_claim, is_namespaced=False
+        )
+        given_up.start()
+        node_claims.start()
+        self.given_up, self.node_claims = given_up, node_claims
 
     def _note_wanted_kinds(self) -> None:
         """Looks up the kinds that InferenceScalers name as soon as they appear, before anybody asks."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from policies.latency_class import ConsolidationSettings
+from policies.launch_breaker import LaunchProblem, LaunchResult, launch_problem
 
 
 @dataclass(frozen=True, slots=True)
 class NodePoolSeen:
     """A NodePool with its nodes. `nodes_in_use` holds those that are still starting, and none that is being deleted.
 
-    `capacities` are those of its nodes, each once. `problem` is why it makes no nodes, None where it does.
+    `capacities` are those of its nodes, each once. `problem` is why Karpenter passes it over, None where it does not;
+    `launches` are the last launches where one of them failed, and `launch_problem` what follows from them.
     """
 
     name: str
@@ -24,6 +26,17 @@ class NodePoolSeen:
     capacities: tuple[Mapping[str, str], ...] = ()
     consolidation: ConsolidationSettings | None = None
     nodes_deleting: int = 0
+    launches: tuple[LaunchResult, ...] = ()
+    launch_problem: LaunchProblem | None = None
+
+    @property
+    def makes_nodes(self) -> bool:
+        """Whether pods that wait may expect a node of it."""
+        return self.problem is None and self.launch_problem is None
+
+    def at(self, now_seconds: float) -> NodePoolSeen:
+        """The same with `launch_problem` as it is at this moment."""
+        return replace(self, launch_problem=launch_problem(self.launches, now_seconds)) if self.launches else self
 
 
 class NodePoolSource(Protocol):

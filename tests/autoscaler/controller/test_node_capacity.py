@@ -12,6 +12,7 @@ from autoscaler.controller.replica_wish import ReplicaWish
 from autoscaler.observers.node_pools import NodePoolSeen
 from autoscaler.observers.workload import ScaleTarget, TargetPart
 from policies.capacity_split import CapacityType, TargetCounts
+from policies.launch_breaker import LaunchFailure, LaunchResult, Offering
 from policies.reasons import Reason
 
 SHAPE = {"accelerators": 8, "cpu": 192, "memory": "2048Gi"}
@@ -335,3 +336,28 @@ def test_dollars_leave_an_allowance() -> None:
     assert allowance is not None
     assert allowance.replicas == 5
     assert cluster.written == [("od", {"nvidia.com/gpu": "40", "cpu": "960"})]
+
+
+NO_SPOT = LaunchResult(0.0, (Offering("p5.48xlarge", "a", "spot"),), LaunchFailure.CAPACITY, "none left")
+
+
+def test_while_spot_cannot_be_had_all_is_on_demand_and_said() -> None:
+    limits = {"nvidia.com/gpu": "0"}
+    cluster = FakeCluster(
+        spec=SPLIT,
+        seen={"od": NodePoolSeen("od", limits, 0), "spot": NodePoolSeen("spot", limits, 0, launches=(NO_SPOT,))},
+    )
+    keeper = keeper_of(cluster)
+
+    provide(keeper, wish(10), at=10.0)
+
+    assert cluster.written == [("od", {"nvidia.com/gpu": "88"})]
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.OUT_OF_CAPACITY
+    assert "NodePool spot makes no nodes: the cloud has none to give (none left)" in outcome.message
+
+    provide(keeper, wish(10), at=181.0)
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.LIMITS_IN_STEP, "it is worth another try"

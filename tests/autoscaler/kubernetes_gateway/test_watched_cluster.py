@@ -144,6 +144,23 @@ def test_who_may_not_read_nodes_can_still_scale_and_counts_no_accelerators(serve
     assert ClusterAccelerators(cluster.accelerator_pools, cluster.nodes, cluster.node_pools).accelerator_pools() == ()
 
 
+def test_launches_are_watched_when_somebody_wants_limits_kept(server: FakeApiServer, start: Start) -> None:
+    server.add_resource(ACCELERATOR_POOLS)
+    server.add_resource(Resource("v1", "events", "Event"))
+    server.put("acceleratorpools", {"metadata": {"name": "h100"}, "spec": {"mode": "Observe"}})
+    cluster = start(watches_nodes=True)
+    _wait_for(lambda: cluster.has_synced)
+    assert cluster.launches() == {}
+    assert not any("nodeclaims" in request.path or "events" in request.path for request in server.requests)
+
+    server.put("acceleratorpools", {"metadata": {"name": "h100"}, "spec": {"mode": "Manage"}})
+    _wait_for(lambda: cluster.given_up is not None and cluster.given_up.has_synced)
+
+    asked = [request for request in server.requests if request.path == "/api/v1/namespaces/default/events"]
+    selections = {request.query.get("fieldSelector") for request in asked}
+    assert selections == {"involvedObject.kind=NodeClaim,reason=InsufficientCapacityError"}
+
+
 def test_nobody_asks_for_nodes_otherwise(server: FakeApiServer, start: Start) -> None:
     cluster = start()
     _wait_for(lambda: cluster.has_synced)
