@@ -39,12 +39,15 @@ class ScrapedPages:
 
     def add(self, replica: str, sample: ScrapedSample) -> None:
         """Keeps one sample."""
-        samples = self._samples.setdefault(replica, deque())
+        samples = self._samples.get(replica)
+        if samples is None:
+            self._forget_old(sample.at_seconds)  # as often as a replica comes is often enough
+            samples = self._samples[replica] = deque()
         samples.append(sample)
         while samples[0].at_seconds < sample.at_seconds - KEPT_SECONDS:
             samples.popleft()
 
-    def forget_old(self, now_seconds: float) -> None:
+    def _forget_old(self, now_seconds: float) -> None:
         """Drops the replicas of which nothing is new enough for any window."""
         gone = [name for name, s in self._samples.items() if s[-1].at_seconds < now_seconds - KEPT_SECONDS]
         for name in gone:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
+from operator import sub
 
 from autoscaler.observers.metrics import PoolQuery
 from autoscaler.observers.pod_memory import PodMemory
@@ -171,12 +172,13 @@ def _increase(
 
 def _buckets(
     edges: Sequence[float],
-    windows: Iterable[tuple[ScrapedSample, ScrapedSample]],
+    windows: Sequence[tuple[ScrapedSample, ScrapedSample]],
     counts: Callable[[ServingSnapshot], Sequence[int]],
 ) -> dict[float, float]:
     """Cumulative counts by upper edge, as an engine exposes them."""
     added = [0] * (len(edges) + 1)
-    for first, last in windows:
-        for place, (later, earlier) in enumerate(zip(counts(last.page), counts(first.page), strict=True)):
-            added[place] += later - earlier
+    if windows:
+        later = map(sum, zip(*(counts(last.page) for _, last in windows), strict=True))
+        earlier = map(sum, zip(*(counts(first.page) for first, _ in windows), strict=True))
+        added = list(map(sub, later, earlier))
     return dict(zip((*edges, math.inf), accumulate(map(float, added)), strict=True))

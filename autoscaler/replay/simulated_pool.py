@@ -339,4 +339,3 @@ class SimulatedPool:
             self.pages.add(pod.name, ScrapedSample(now_seconds, pod.serving.snapshot()))
         pod.next_scrape_at += self.setup.scrape.interval_seconds
         self.outcomes.forget_old(now_seconds)
-        self.pages.forget_old(now_seconds)
