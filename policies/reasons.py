@@ -119,11 +119,13 @@ class Reason(StrEnum):
     ON_DEMAND_FLOOR = "OnDemandFloor"  # spot waits for on-demand nodes, or on-demand replicas for spot nodes to go
     SPOT_UNAVAILABLE = "SpotUnavailable"
     RETURNING_TO_SPOT = "ReturningToSpot"
+    PLACEHOLDERS_NOT_FOUND = "PlaceholdersNotFound"  # the Deployment that holds nodes ready is not there
     LIMITS_IN_STEP = "LimitsInStep"
     LIMITS_NOT_WRITTEN = "LimitsNotWritten"
     NODE_SHAPE_CONTRADICTED = "NodeShapeContradicted"
     NODE_POOL_NOT_FOUND = "NodePoolNotFound"
     NODE_POOL_NOT_READY = "NodePoolNotReady"
+    KARPENTER_SILENT = "KarpenterSilent"  # nobody has judged the limits that were written
     OUT_OF_CAPACITY = "OutOfCapacity"  # the cloud has no such nodes; tried again after a while
     QUOTA_EXCEEDED = "QuotaExceeded"
     LAUNCH_MISCONFIGURED = "LaunchMisconfigured"  # the cloud refuses what is asked for

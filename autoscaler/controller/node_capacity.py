@@ -15,7 +15,9 @@ from autoscaler.actuators.actuator import ActuationFailed
 from autoscaler.actuators.node_pool_limits import NodePoolLimits
 from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool, NodePools
 from autoscaler.api.node_shape import NodeShape, amount_of
+from autoscaler.api.prewarm import Prewarm
 from autoscaler.controller.capacity_splits import SplitGround, SplitMemory, splits_of
+from autoscaler.controller.prewarming import Prewarmer, PrewarmPlan, PrewarmProblem
 from autoscaler.controller.replica_wish import ReplicaWish, node_demands, share_demand
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.node_pools import NodePoolSeen, NodePoolSource
@@ -31,11 +33,14 @@ from policies.node_capacity import (
     plan_node_capacity,
 )
 from policies.reasons import Reason
+from policies.wording import duration
 
 logger = logging.getLogger(__name__)
 
 # Somebody who has just set a limit by hand is left alone for so long, as with a count of replicas.
 FOREIGN_WRITE_SECONDS = 300.0
+# Karpenter that has not judged a change for so long is down, or cannot reach the API server.
+SILENCE_SECONDS = 30.0
 # Each patch makes Karpenter judge the NodePool anew. Raising does not wait; lowering saves nothing by haste.
 LOWERING_INTERVAL_SECONDS = 60.0
 
@@ -78,6 +83,7 @@ class _ManagedPool:
     parameters: NodeCapacityParameters
     shape: NodeShape
     node_pools: NodePools
+    prewarm: Prewarm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +100,15 @@ class NodeCapacityKeeper:
     """A NodeCapacity on AcceleratorPools in mode Manage. `limits` None: nothing is written (a dry run)."""
 
     def __init__(
-        self, pools: AcceleratorPoolLookup, node_pools: NodePoolSource, limits: NodePoolLimits | None, own_manager: str
+        self,
+        pools: AcceleratorPoolLookup,
+        node_pools: NodePoolSource,
+        limits: NodePoolLimits | None,
+        own_manager: str,
+        prewarmer: Prewarmer | None = None,
     ) -> None:
+        """Without a prewarmer no node is held ready."""
+        self._prewarmer = prewarmer
         self._pools = pools
         self._node_pools = node_pools
         self._limits = limits
@@ -142,10 +155,46 @@ class NodeCapacityKeeper:
                 continue
             mine = [self._wishes[key] for key in members]
             allowances |= _allowances(pool, mine, _states(pool.node_pools, node_pools))
-            demands = [demand for wish in mine for demand in node_demands(wish, splits.get(wish.key))]
-            outcomes[pool.name] = self._bring_in_step(pool, demands, node_pools, now_seconds)
+            outcomes[pool.name] = self._provide_nodes(pool, mine, splits, node_pools, now_seconds)
         self._allowances, self._outcomes = allowances, outcomes
         return splits
+
+    def _provide_nodes(
+        self,
+        pool: _ManagedPool,
+        wishes: Sequence[ReplicaWish],
+        splits: Mapping[PoolKey, ReplicaSplit],
+        node_pools: Mapping[str, NodePoolSeen],
+        now_seconds: float,
+    ) -> CapacityOutcome:
+        """Limits for replicas and for what is held ready, then the placeholders, which go before replicas come."""
+        by_key = {wish.key: node_demands(wish, splits.get(wish.key)) for wish in wishes}
+        demands = [demand for each in by_key.values() for demand in each]
+        warm = self._plan_warm_nodes(pool, wishes, by_key, node_pools)
+        if isinstance(warm, PrewarmPlan):
+            demands.append(warm.demand)
+        outcome = self._bring_in_step(pool, demands, node_pools, now_seconds)
+        problem = self._prewarmer.carry_out(warm) if isinstance(warm, PrewarmPlan) and self._prewarmer else warm
+        if isinstance(warm, PrewarmPlan) and warm.warm.nodes:
+            outcome = replace(outcome, message=f"{outcome.message}; {warm.sentence}")
+        if isinstance(problem, PrewarmProblem):
+            is_first = outcome.reason is Reason.LIMITS_IN_STEP
+            reason = problem.reason if is_first else outcome.reason
+            return replace(outcome, reason=reason, message=f"{problem.message}; {outcome.message}")
+        return outcome
+
+    def _plan_warm_nodes(
+        self,
+        pool: _ManagedPool,
+        wishes: Sequence[ReplicaWish],
+        demands: Mapping[PoolKey, Sequence[AcceleratorDemand]],
+        node_pools: Mapping[str, NodePoolSeen],
+    ) -> PrewarmPlan | PrewarmProblem | None:
+        if pool.prewarm is None or self._prewarmer is None:
+            return None
+        ceiling = ceiling_nodes(pool.parameters, _states(pool.node_pools, node_pools))
+        by_key = {wish.key: wish for wish in wishes}
+        return self._prewarmer.plan(pool.prewarm, pool.parameters.accelerators_per_node, demands, by_key, ceiling)
 
     def asked_for(self, key: PoolKey, parts: Sequence[TargetPart]) -> int | None:
         """The count that two targets as they stand were made for; None where it is not known."""
@@ -187,6 +236,7 @@ class NodeCapacityKeeper:
         if named.spot is not None and named.spot not in node_pools:
             problems.append((Reason.NODE_POOL_NOT_FOUND, f"there is no NodePool {named.spot}"))
         problems += [_readiness(node_pools[each.name]) for each in plan.node_pools]
+        problems += [self._silence(node_pools[each.name], now_seconds) for each in plan.node_pools]
         real = [problem for problem in problems if problem is not None]
         if real:
             return CapacityOutcome(plan, real[0][0], "; ".join(message for _, message in real))
@@ -221,6 +271,17 @@ class NodeCapacityKeeper:
         self._histories[seen.name] = _LimitsHistory(limits, now_seconds)
         return None
 
+    def _silence(self, seen: NodePoolSeen, now_seconds: float) -> tuple[Reason, str] | None:
+        """That nobody has looked at limits that we wrote: Karpenter judges every change within a second or two."""
+        written_at_seconds = self._histories[seen.name].written_at_seconds
+        if seen.is_judged or written_at_seconds is None or now_seconds - written_at_seconds < SILENCE_SECONDS:
+            return None
+        ago = duration(now_seconds - written_at_seconds)
+        message = (
+            f"nobody has looked at the limits of NodePool {seen.name} that were written {ago} ago: is Karpenter up?"
+        )
+        return Reason.KARPENTER_SILENT, message
+
     def _judge(self, seen: NodePoolSeen, now_seconds: float) -> _LimitsHistory:
         """Whether somebody else has just changed the limits: they are neither what stood there nor what we wrote."""
         before = self._histories.get(seen.name)
@@ -241,7 +302,7 @@ def _managed(pool: AcceleratorPool) -> _ManagedPool | None:
     spec, parameters = pool.spec, pool.spec.capacity_parameters()
     if parameters is None or spec.node_shape is None:
         return None
-    return _ManagedPool(pool.name, parameters, spec.node_shape.shape, spec.node_pools)
+    return _ManagedPool(pool.name, parameters, spec.node_shape.shape, spec.node_pools, spec.prewarm)
 
 
 def _allowances(

@@ -84,6 +84,7 @@ def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode], launches: tuple[L
         limit_managers=pool.limit_managers,
         capacities=tuple(capacities.values()),
         consolidation=pool.consolidation,
+        is_judged=pool.is_judged,
         launches=launches,
         nodes_deleting=len(nodes) - len(staying),
     )

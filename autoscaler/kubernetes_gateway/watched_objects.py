@@ -82,6 +82,7 @@ class WatchedNodePool:
     problem: str | None  # why it makes no nodes; None: it is ready
     limit_managers: tuple[str, ...]  # field managers that own a limit, the one that wrote last at the end
     consolidation: ConsolidationSettings | None = None
+    is_judged: bool = True  # Karpenter has looked at the spec that stands there now
 
 
 def reduce_pod(document: Document) -> WatchedPod | None:
@@ -212,7 +213,15 @@ def reduce_node_pool(document: Document) -> WatchedNodePool:
         problem=_not_ready_because(status.get("conditions") or ()),
         limit_managers=_limit_managers(document["metadata"].get("managedFields") or ()),
         consolidation=_consolidation(document.get("spec") or {}),
+        is_judged=_is_judged(document),
     )
+
+
+def _is_judged(document: Document) -> bool:
+    """Whether the newest spec has been judged by any condition; without conditions nobody can say that it was not."""
+    conditions = (document.get("status") or {}).get("conditions") or ()
+    judged = [int(condition.get("observedGeneration") or 0) for condition in conditions]
+    return not judged or max(judged) >= int(document["metadata"].get("generation") or 0)
 
 
 def _consolidation(spec: Document) -> ConsolidationSettings:

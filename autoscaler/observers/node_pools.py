@@ -26,6 +26,7 @@ class NodePoolSeen:
     capacities: tuple[Mapping[str, str], ...] = ()
     consolidation: ConsolidationSettings | None = None
     nodes_deleting: int = 0
+    is_judged: bool = True  # Karpenter has looked at the spec that stands there now
     launches: tuple[LaunchResult, ...] = ()
     launch_problem: LaunchProblem | None = None
 

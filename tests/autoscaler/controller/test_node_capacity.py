@@ -361,3 +361,24 @@ def test_while_spot_cannot_be_had_all_is_on_demand_and_said() -> None:
     outcome = keeper.outcome("h100")
     assert outcome is not None
     assert outcome.reason is Reason.LIMITS_IN_STEP, "it is worth another try"
+
+
+def test_limits_that_nobody_looks_at_are_said() -> None:
+    cluster = FakeCluster()
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(3))
+    cluster.seen["od"] = replace(cluster.seen["od"], is_judged=False)
+
+    provide(keeper, wish(3), at=29.0)
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.LIMITS_IN_STEP, "it may yet be judged"
+
+    provide(keeper, wish(3), at=45.0)
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.KARPENTER_SILENT
+    assert outcome.message == (
+        "nobody has looked at the limits of NodePool od that were written 45 s ago: is Karpenter up?"
+    )
+    assert len(cluster.written) == 1
