@@ -93,8 +93,9 @@ class SimulatedNodes:
         waiting = [(pool, pod) for pool in pools for pod in pool.waiting_pods]
         if waiting:
             waiting.sort(key=lambda pair: pair[1].created_at)
-            left = [self._shape(pool) for pool, pod in waiting if not self._place(pool, pod)]
-            self._launch_for(left)
+            left = [(pool, pod) for pool, pod in waiting if not self._place(pool, pod)]
+            # A pod that was made in this step waits for the next: what it replaces may be about to free its place.
+            self._launch_for([self._shape(pool) for pool, pod in left if pod.created_at < now_seconds])
         self._consolidate()
         self._count()
 
