@@ -29,6 +29,8 @@ RECORDED_METRIC = "tokenscaler_arriving_tokens_per_second"
 SECONDS_PER_DAY = 86_400
 # What is known to this share needs no second look.
 COMPLETE = 0.95
+# A pod that has just been replaced is seen twice for a moment.
+SEEN_ONCE = 0.98
 # Fewer requests say little of how many tokens one has.
 FEWEST_REQUESTS = 20.0
 
@@ -86,7 +88,11 @@ class PieceReader:
         names = ask("the names of counters", promql) if promql else RangeVector([])
         if isinstance(names, PrometheusFailure):
             return names
-        self._plan = self._plan.only({series.labels.get("__name__", "") for series in names.series})
+        present = {series.labels.get("__name__", "") for series in names.series}
+        self._plan = self._plan.only(present)
+        if present:
+            parts = ask("parts among rows", self._plan.parts_among_rows())
+            self._plan = self._plan.only(present, is_seen_once=_is_seen_once(parts))
         return None
 
     def read(self, piece: Piece) -> Loads | PrometheusFailure:
@@ -165,6 +171,14 @@ class PieceReader:
 
     def _workload_place(self, labels: dict[str, str]) -> int | None:
         return self._workloads.get((labels.get(self._settings.namespace_label, ""), labels.get(WORKLOAD_LABEL, "")))
+
+
+def _is_seen_once(parts_among_rows: RangeVector | PrometheusFailure) -> bool:
+    """Whether no pod is scraped twice on any of the days; not, where that cannot be told."""
+    if isinstance(parts_among_rows, PrometheusFailure) or not parts_among_rows.series:
+        return False
+    shares = parts_among_rows.series[0].values
+    return bool(np.nanmin(shares, initial=1.0) >= SEEN_ONCE)
 
 
 def _useful_widths(shares: Sequence[float]) -> tuple[int, ...]:

@@ -72,6 +72,8 @@ class QueryPlan:
     slow: Mapping[Purpose, Question]  # in the order in which they matter
 
 
+_PROCESSED = (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS)
+
 # A link of a chain: turns one metric's name into an expression.
 _Link = Callable[[Metric], str]
 
@@ -111,7 +113,8 @@ def plan_queries(
 class PastPlan:
     """The questions about the past of engines' workloads, each a row a workload. For range queries over weeks.
 
-    There every link of a chain costs as much as the first: with `present`, other names are not asked for.
+    There every link of a chain costs as much as the first: with `present`, other names are not asked for. And what
+    finds twins costs three times what adds up: with `is_seen_once`, that is left out.
     """
 
     def __init__(
@@ -120,31 +123,37 @@ class PastPlan:
         namespaces: Iterable[str],
         settings: QuerySettings,
         present: Collection[str] | None = None,
+        *,
+        is_seen_once: bool = False,
     ) -> None:
         self._engines = sorted(engines)
         self._namespaces = sorted(namespaces)
         self._settings = settings
         self._present = present
+        self._is_seen_once = is_seen_once
 
-    def only(self, present: Collection[str]) -> PastPlan:
+    def only(self, present: Collection[str], *, is_seen_once: bool = False) -> PastPlan:
         """The same about these names alone."""
-        return PastPlan(self._engines, self._namespaces, self._settings, present)
+        return PastPlan(self._engines, self._namespaces, self._settings, present, is_seen_once=is_seen_once)
 
     def names(self) -> str:
         """A row for each name that there is, as its `__name__`; empty where no engine counts what is processed."""
-        signals = (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS, Signal.WAITING_REQUESTS, Signal.REQUESTS_FINISHED)
-        writer = self._writer()
-        if not self.processed_tokens(window_seconds=60):
-            return ""
-        return writer.present_names({name for signal in signals for name in writer.names(signal)})
+        signals = (*_PROCESSED, Signal.WAITING_REQUESTS, Signal.REQUESTS_FINISHED)
+        return self._writer().present_names(signals) if self.processed_tokens(window_seconds=60) else ""
+
+    def parts_among_rows(self) -> str:
+        """One number: the parts of pods that count what is processed, over their rows; 1 where each is seen once."""
+        return self._writer().parts_among_rows(_PROCESSED)
 
     def processed_tokens(self, window_seconds: int) -> str:
         """Prompt and generated tokens per second over a window; empty where no engine counts them."""
-        return self._writer(window_seconds).sum_by_workload(Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS)
+        writer = self._writer(window_seconds)
+        plain = writer.plain_rates_by_workload(_PROCESSED) if self._is_seen_once else ""
+        return plain or writer.sum_by_workload(_PROCESSED)
 
     def finished_requests(self, window_seconds: int) -> str:
         """Requests that have finished per second over a window; empty where no engine counts them."""
-        return self._writer(window_seconds).sum_by_workload(Signal.REQUESTS_FINISHED)
+        return self._writer(window_seconds).sum_by_workload([Signal.REQUESTS_FINISHED])
 
     def waiting_requests(self) -> str:
         """Requests in the engines' queues; workloads without any have no row. Empty where no engine tells."""
@@ -205,7 +214,7 @@ class _Writer:
     def by_engine(self, signal: Signal) -> str:
         return self._chain(self._metrics(signal), self._number_of(signal))
 
-    def sum_by_workload(self, *signals: Signal) -> str:
+    def sum_by_workload(self, signals: Iterable[Signal]) -> str:
         """The sum of signals that a pod tells together; empty where no engine exposes one of them.
 
         Pods are added up first: the name of a workload is made once a pod, which costs more than all the rest.
@@ -213,16 +222,35 @@ class _Writer:
         sums = [self.by_pod(signal) for signal in signals]
         return self._summed_by_workload(" + ".join(sums)) if all(sums) else ""
 
+    def plain_rates_by_workload(self, signals: Iterable[Signal]) -> str:
+        """The same where each signal has one name and nothing is seen twice; empty where a name has none or several."""
+        window, sums = self._settings.rate_window_seconds, []
+        for signal in signals:
+            metrics = self._metrics(signal)
+            if len(metrics) != 1 or metrics[0].times is not None or metrics[0].divided_by is not None:
+                return ""
+            sums.append(self._summed_by_workload(f"rate({self._selector(metrics[0])}[{window}s])"))
+        return " + ".join(sums)
+
     def positive_by_workload(self, signal: Signal) -> str:
         """A gauge of those pods alone where it is more than zero, which are few and cost little."""
         chain = self._chain(self._metrics(signal), lambda gauge: f"{self._max(gauge)} ({self._selector(gauge)} > 0)")
         return self._summed_by_workload(chain) if chain else ""
 
-    def names(self, signal: Signal) -> list[str]:
-        return [metric.name for metric in self._metrics(signal)]
+    def present_names(self, signals: Iterable[Signal]) -> str:
+        return f"count by (__name__) ({self._any_of(metric for signal in signals for metric in self._metrics(signal))})"
 
-    def present_names(self, names: Iterable[str]) -> str:
-        return f"count by (__name__) ({{{one_of('__name__', names)}, {self._namespace_matcher}}})"
+    def parts_among_rows(self, signals: Iterable[Signal]) -> str:
+        parts, rows = [], []
+        for signal in signals:
+            metrics = self._metrics(signal)
+            labels = dict.fromkeys((*self._pod, *(label for metric in metrics for label in metric.summed_over)))
+            parts.append(f"count(count by ({', '.join(labels)}) ({self._any_of(metrics)}))")
+            rows.append(f"count({self._any_of(metrics)})")
+        return f"({' + '.join(parts)}) / ({' + '.join(rows)})"
+
+    def _any_of(self, metrics: Iterable[Metric]) -> str:
+        return f"{{{one_of('__name__', {metric.name for metric in metrics})}, {self._namespace_matcher}}}"
 
     def cache_config(self) -> str:
         infos = [

@@ -62,6 +62,7 @@ class FakeRanges:
         recorded: Answers | None = None,
         waiting: Answers = nothing,
         finished: Answers = nothing,
+        parts_among_rows: float = 1.0,
         failure: PrometheusFailure | None = None,
         seconds_a_question: float = 0.0,
     ) -> None:
@@ -75,6 +76,7 @@ class FakeRanges:
             "the names of counters": lambda question: RangeVector(
                 [series_of({"__name__": name}, 1.0, question) for name in names]
             ),
+            "parts among rows": lambda question: RangeVector([series_of({}, parts_among_rows, question)]),
             "the recorded load": recorded or nothing,
             "the past load": processed,
             "the past queues": waiting,

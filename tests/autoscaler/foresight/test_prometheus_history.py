@@ -13,7 +13,7 @@ from autoscaler.prometheus.answer import FailureKind, PrometheusFailure
 from autoscaler.prometheus.range_answer import RangeQuestion, RangeVector
 from autoscaler.prometheus.settings import QuerySettings
 from autoscaler.prometheus.source import RangeAnswer
-from tests.fakes.recorded_ranges import FakeRanges, series_of, workload
+from tests.fakes.recorded_ranges import NAMES, FakeRanges, series_of, workload
 
 END, BIN, DAY = 1_900_000_200.0, 300, 86_400
 LLAMA, QWEN = ("inference", "llama"), ("inference", "qwen")
@@ -70,6 +70,25 @@ def test_only_names_that_are_there_are_asked_for() -> None:
     assert "ray_vllm" not in promql
     assert " or " not in promql
     assert ranges.asked_for("the past queues") == []
+
+
+@pytest.mark.parametrize(
+    ("names", "parts_among_rows", "is_reduced"),
+    [
+        pytest.param(NAMES, 1.0, False, id="scraped once: rates are added up"),
+        pytest.param(NAMES, 0.5, True, id="scraped twice: the largest of each part counts"),
+        pytest.param(NAMES, np.nan, False, id="on days without samples nothing is seen twice"),
+        pytest.param(
+            (*NAMES, "vllm_prompt_tokens_total"), 1.0, True, id="under two names: the first of each pod counts"
+        ),
+    ],
+)
+def test_twins_are_looked_for_where_there_are_some(
+    names: tuple[str, ...], parts_among_rows: float, is_reduced: bool
+) -> None:
+    ranges = FakeRanges(names=names, parts_among_rows=parts_among_rows, processed=two_pools)
+    read_loads(ranges)
+    assert ("max by" in ranges.asked_for("the past load")[0].promql) is is_reduced
 
 
 @pytest.mark.parametrize(
