@@ -18,7 +18,7 @@ from autoscaler.replay_command import on_interrupt
 from autoscaler.tuning.baseline_search import search_baseline
 from autoscaler.tuning.contender import BaselineRun, Contender, Variant
 from autoscaler.tuning.dimension import Values
-from autoscaler.tuning.figures import Figures, RunFigures
+from autoscaler.tuning.figures import Figures
 from autoscaler.tuning.policy_text import changed_text
 from autoscaler.tuning.policy_variant import effective_value, parse_variant
 from autoscaler.tuning.report_html import tuning_page
@@ -98,19 +98,21 @@ class _Tuning:
             progress.says("held-out part")
             contenders = [outcome.given.contender, best.contender, *(contender for contender, _ in baselines)]
             held_out = laboratory.run(contenders, Part.HELD_OUT)
-        return self._told(outcome, baselines, held_out)
+            was_stopped = progress.was_stopped()
+        return self._told(outcome, baselines, held_out, was_stopped)
 
     def _told(
         self,
         outcome: SearchOutcome,
         baselines: tuple[tuple[BaselineRun, Judged], ...],
         held_out: tuple[Figures | None, ...],
+        was_stopped: bool,
     ) -> TuningReport:
         request, checked = self._request, self._checked
         best = outcome.best(checked.objective)
         given = Judged("given policy", outcome.given.values, outcome.given.figures, held_out[0])
         found = Judged("found", best.values, best.figures, held_out[1])
-        verdict = None if outcome.was_stopped else judge(given, found, checked.objective)
+        verdict = None if was_stopped else judge(given, found, checked.objective)
         is_changed = verdict is not None and not verdict.keeps_given
         policy = checked.policy
         return TuningReport(
@@ -177,17 +179,15 @@ class _Progress:
     """Shows how many of the runs are done, and knows whether the user wants to stop; a second Ctrl-C ends it hard."""
 
     def __init__(self, console: Console, runs: int) -> None:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed:.0f} of {task.total:.0f} runs"),
-        )
-        self._bar = Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
+        counted = TextColumn("{task.completed:.0f} of {task.total:.0f} runs")
+        columns = (TextColumn("{task.description}"), BarColumn(), counted, TimeRemainingColumn())
+        self._bar = Progress(*columns, console=console, disable=not console.is_terminal)
         self._task = self._bar.add_task("", total=runs)
         self._console = console
-        self._what = ""
-        self._done = 0
         self._runs = runs
+        self._done = 0
+        self._what = ""
+        self._tenths_told = 0
         self._stopped = False
         self._interrupt = on_interrupt(self._stop)
 
@@ -201,15 +201,22 @@ class _Progress:
         self._interrupt.__exit__(None, None, None)
 
     def was_stopped(self) -> bool:
+        """Whether Ctrl-C was pressed."""
         return self._stopped
 
     def says(self, what: str) -> None:
+        """What is being run from now on."""
         self._what = what
         self._bar.update(self._task, description=what)
 
-    def tells(self, contender: Contender, figures: RunFigures) -> None:
-        self._done += 1
+    def tells(self, runs: int) -> None:
+        """So many more runs are done. Where there is no terminal, every tenth of all is a line."""
+        self._done += runs
         self._bar.update(self._task, completed=self._done)
+        tenths = 10 * self._done // self._runs
+        if tenths > self._tenths_told and not self._console.is_terminal:
+            self._tenths_told = tenths
+            self._console.print(f"{self._what}: {self._done} of {self._runs} runs", soft_wrap=True)
 
     def _stop(self, *_: object) -> None:
         self._stopped = True

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from autoscaler.replay.baselines.baseline import BASELINES, PUBLISHED, Occasion, Parameters
-from autoscaler.tuning.contender import BaselineRun, Contender
+from autoscaler.tuning.contender import BaselineRun
 from autoscaler.tuning.dimension import NumberRange, Values
-from autoscaler.tuning.figures import RunFigures
 from autoscaler.tuning.objective import Cost
 from autoscaler.tuning.run_pool import RunPool, cores
 from autoscaler.tuning.scenes import Part, Scene
@@ -56,9 +55,9 @@ def best_parameters(
         return None
     done = 0
 
-    def tells(contender: Contender, figures: RunFigures) -> None:
+    def tells(runs: int) -> None:
         nonlocal done
-        done += 1
+        done += runs
 
     def was_stopped() -> bool:
         return not goes_on(f"{name}: tuning", done / ((REPLAY_BUDGET + 1) * len(seeds)))

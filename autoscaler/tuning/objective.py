@@ -26,6 +26,14 @@ class AttainmentAtLeast:
         """The smaller, the better."""
         return (max(0.0, self.share - figures.attainment), figures.accelerator_hours)
 
+    def is_met(self, figures: Figures) -> bool:
+        """Whether what is asked for is reached."""
+        return figures.attainment >= self.share
+
+    def short(self) -> str:
+        """What is asked for, in a word or two."""
+        return f"{100 * self.share:g} %"
+
     def shown(self) -> str:
         """In words."""
         return f"the fewest accelerator-hours at {100 * self.share:g} % of the requests within the objectives"
@@ -45,6 +53,14 @@ class Cost:
         """The smaller, the better."""
         relative = figures.accelerator_hours / given.accelerator_hours if given.accelerator_hours else 0.0
         return (self.hour * relative + self.miss * figures.missed_share,)
+
+    def is_met(self, figures: Figures) -> bool:
+        """Always: a cost asks for no bound."""
+        return True
+
+    def short(self) -> str:
+        """What is asked for, in a word or two."""
+        return "a small cost"
 
     def shown(self) -> str:
         """In words."""

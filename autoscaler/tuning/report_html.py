@@ -17,7 +17,7 @@ from autoscaler.tuning.tuning_report import TuningReport, hours, percent, shown_
 from autoscaler.tuning.verdict import Judged, shown_figures
 
 WIDTH, HEIGHT = 1100, 420
-LEFT, RIGHT, TOP, BOTTOM = 70, 150, 14, 40
+LEFT, RIGHT, TOP, BOTTOM = 70, 150, 26, 40
 # Shares of missed requests are drawn by their logarithm; fewer than one in ten thousand stand at the bottom.
 LEAST_MISSED = 1e-4
 GRID_SHARES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
@@ -135,13 +135,19 @@ def _grid(axes: _Axes) -> Iterator[str]:
         y = axes.y(share)
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{100 * share:g} %</text>'
-    for part in range(6):
-        spent = axes.least_hours + (axes.most_hours - axes.least_hours) * part / 5
-        x = axes.x(spent)
+    step = _round_step((axes.most_hours - axes.least_hours) / 5)
+    for number in range(math.ceil(axes.least_hours / step), math.floor(axes.most_hours / step) + 1):
+        x = axes.x(number * step)
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
-        yield f'<text x="{x:.1f}" y="{HEIGHT - 22}" text-anchor="middle">{spent:,.4g}</text>'
+        yield f'<text x="{x:.1f}" y="{HEIGHT - 22}" text-anchor="middle">{number * step:,.4g}</text>'
     yield f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 5}" text-anchor="middle">accelerator-hours</text>'
-    yield f'<text x="{LEFT + 4}" y="{TOP + 8}">missed requests</text>'
+    yield f'<text x="{LEFT}" y="12">missed requests</text>'
+
+
+def _round_step(least: float) -> float:
+    """The next of 1, 2, 5, 10, ... from here on, of whatever size."""
+    size = 10.0 ** math.floor(math.log10(max(least, 1e-6)))
+    return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= least or factor == 10)
 
 
 def _judged_table(report: TuningReport) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from autoscaler.tuning.contender import Contender, contender_key
 from autoscaler.tuning.dimension import Dimension, Tried, Values
 from autoscaler.tuning.figures import Figures, RunFigures, front_places
 from autoscaler.tuning.objective import Objective
-from autoscaler.tuning.run_pool import Job, RunPool
+from autoscaler.tuning.run_pool import Job
 from autoscaler.tuning.scenes import Part, Scene
 from autoscaler.tuning.search_space import combinations
 from autoscaler.tuning.study_file import RunKey, Study
@@ -61,17 +62,25 @@ class SearchTask:
     seed: int
 
 
+class Runner(Protocol):
+    """Who runs jobs; `RunPool` does."""
+
+    def run(self, jobs: Sequence[Job], was_stopped: Callable[[], bool]) -> Iterator[tuple[int, RunFigures | None]]:
+        """Each job's place and figures as soon as they are there; ends early once it was stopped."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Laboratory:
     """Where contenders are run: the loads, the workers, and what has been run before."""
 
     scenes: tuple[Scene, ...]
-    pool: RunPool
+    runner: Runner
     study: Study
     seeds: tuple[int, ...]
     held_out_seeds: tuple[int, ...]
     was_stopped: Callable[[], bool] = lambda: False
-    tells: Callable[[Contender, RunFigures], None] = lambda contender, figures: None
+    tells: Callable[[int], None] = lambda runs: None  # that so many more runs are done
 
     def run(self, contenders: Sequence[Contender], part: Part) -> tuple[Figures | None, ...]:
         """What each comes to on all loads; None where it was stopped before, or cannot be made there."""
@@ -82,15 +91,16 @@ class Laboratory:
                 for seed in self._seeds(part):
                     wanted[RunKey(part.value, key, scene.name, seed)] = Job(contender, place, part, seed)
         missing = {key: job for key, job in wanted.items() if key not in self.study.runs}
+        self.tells(len(wanted) - len(missing))
         self._run_missing(missing)
         return tuple(self._together(key, part) for key in keys)
 
     def _run_missing(self, missing: dict[RunKey, Job]) -> None:
         keys, jobs = tuple(missing), tuple(missing.values())
-        for place, figures in self.pool.run(jobs, self.was_stopped):
+        for place, figures in self.runner.run(jobs, self.was_stopped):
             if figures is not None:
                 self.study.add(keys[place], figures)
-                self.tells(jobs[place].contender, figures)
+                self.tells(1)
 
     def _together(self, key: str, part: Part) -> Figures | None:
         wanted = [RunKey(part.value, key, scene.name, seed) for scene in self.scenes for seed in self._seeds(part)]

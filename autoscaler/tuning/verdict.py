@@ -35,16 +35,23 @@ class Verdict:
 
 
 def judge(given: Judged, found: Judged, objective: Objective) -> Verdict | None:
-    """By the held-out part alone; None where it was stopped before."""
-    if found.search == given.search:
-        return Verdict(True, "nothing that was tried is better than the given policy")
+    """By the held-out part alone; None where one of the two was not run there."""
     if given.held_out is None or found.held_out is None:
         return None
+    if found.search == given.search:
+        return Verdict(True, f"nothing that was tried is better than the given policy{_missed(given, objective)}")
     after, before = (objective.rank(each, given.held_out) for each in (found.held_out, given.held_out))
     compared = f"{shown_figures(found.held_out)} against {shown_figures(given.held_out)} of the given policy"
     if after < before:
-        return Verdict(False, f"on the held-out part it is better: {compared}")
-    return Verdict(True, f"on the held-out part what was found is no better: {compared}")
+        missed = _missed(found, objective)
+        return Verdict(False, f"on the held-out part it is better: {compared}{missed}")
+    return Verdict(True, f"on the held-out part what was found is no better: {compared}{_missed(given, objective)}")
+
+
+def _missed(chosen: Judged, objective: Objective) -> str:
+    """Where what was asked for is not reached after all."""
+    assert chosen.held_out is not None
+    return "" if objective.is_met(chosen.held_out) else f"; {objective.short()} is not reached there"
 
 
 def changes(scaler: InferenceScaler, content: Mapping[str, Any], values: Values) -> Iterator[Change]:
