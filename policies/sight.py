@@ -47,8 +47,9 @@ def assess_sight(
 ) -> Sight:
     """The sight of this moment, carried on from the history's."""
     now_seconds = decision_input.now_seconds
-    low_since, most_missing, coverage_message = _low_coverage(decision_input, history, recommendations)
-    blindness = _blindness(decision_input.metrics, recommendations)
+    metrics = decision_input.metrics
+    low_since, most_missing = _low_coverage(decision_input, history, recommendations)
+    blindness = _blindness(metrics, recommendations)
     if blindness is not None:
         since = now_seconds if history.blind_since_seconds is None else history.blind_since_seconds
         missing_data = decision_input.parameters.missing_data
@@ -69,8 +70,8 @@ def assess_sight(
     is_recovering = history.blind_since_seconds is not None and good_readings < enough
     if is_recovering:
         reason, message = Reason.RECOVERING, f"{good_readings} of {GOOD_READINGS_TO_RECOVER} good readings in a row"
-    elif low_since is not None:
-        reason, message = Reason.LOW_COVERAGE, coverage_message
+    elif low_since is not None and isinstance(metrics, MetricsObservation):
+        reason, message = Reason.LOW_COVERAGE, _coverage_in_words(metrics)
     else:
         reason, message = Reason.NOT_LIMITED, ""
     return Sight(
@@ -114,18 +115,18 @@ def _blindness(
 
 def _low_coverage(
     decision_input: DecisionInput, history: ScalingHistory, recommendations: tuple[ScalingRecommendation, ...]
-) -> tuple[float | None, int, str]:
-    """Since when no more replicas are missing than now, the most since, and a sentence; None, 0, "" if all is seen."""
+) -> tuple[float | None, int]:
+    """Since when no more replicas are missing than now, and the most since; None and 0 if all is seen."""
     metrics = decision_input.metrics
     if isinstance(metrics, ObservationUnavailable):
-        return history.low_coverage_since_seconds, history.most_missing_replicas, ""
+        return history.low_coverage_since_seconds, history.most_missing_replicas
     if not reads_replicas(recommendations) or metrics.coverage >= FULL_COVERAGE:
-        return None, 0, ""
+        return None, 0
     missing = metrics.ready_replicas - metrics.fresh_replicas
     since = history.low_coverage_since_seconds
     if since is None or missing > history.most_missing_replicas:
-        return decision_input.now_seconds, missing, _coverage_in_words(metrics)
-    return since, history.most_missing_replicas, _coverage_in_words(metrics)
+        return decision_input.now_seconds, missing
+    return since, history.most_missing_replicas
 
 
 def _coverage_in_words(metrics: MetricsObservation) -> str:

@@ -24,7 +24,7 @@ class ReplicaBounds:
     maximum_from: str = "maxReplicas"
 
 
-def bounds_at(parameters: ScalingParameters, now_seconds: float, lead_seconds: float = 0.0) -> ReplicaBounds:
+def bounds_at(parameters: ScalingParameters, now_seconds: float, lead_seconds: float) -> ReplicaBounds:
     """The policy's bounds, narrowed by the schedule windows that are open; minima also by those that open soon.
 
     Of windows that contradict each other the minimum wins: a promise of capacity before a saving.

@@ -71,8 +71,8 @@ class HPAOutcome:
 class _Result:
     replicas: int
     conditions: dict[str, str]
-    rescale_reason: str
     recommendations: tuple[TimedRecommendation, ...]
+    rescale_reason: str = ""  # of a count that is another than the present one
 
 
 def reconcile(spec: HPASpec, pods: PodCounts, memory: HPAMemory, now_seconds: float) -> HPAOutcome:
@@ -82,11 +82,11 @@ def reconcile(spec: HPASpec, pods: PodCounts, memory: HPAMemory, now_seconds: fl
     if recommendations is None:
         recommendations = (TimedRecommendation(now_seconds, current),)
     if _is_paused(spec, current, memory):
-        result = _Result(current, {"ScalingActive": "False/ScalingDisabled"}, "", recommendations)
+        result = _Result(current, {"ScalingActive": "False/ScalingDisabled"}, recommendations)
     elif current > spec.maximum:
-        result = _Result(spec.maximum, {}, ABOVE_MAXIMUM, recommendations)
+        result = _Result(spec.maximum, {}, recommendations, ABOVE_MAXIMUM)
     elif current < spec.minimum and current > 0:
-        result = _Result(spec.minimum, {}, BELOW_MINIMUM, recommendations)
+        result = _Result(spec.minimum, {}, recommendations, BELOW_MINIMUM)
     else:
         result = _from_metrics(spec, pods, recommendations, memory, now_seconds)
     conditions = {"AbleToScale": "True/SucceededGetScale", **result.conditions}
@@ -128,12 +128,10 @@ def _from_metrics(
     counts = [proposal.replicas for proposal in proposals if not isinstance(proposal, FailedMetric)]
     # A metric that fails might have asked for more: without it the pool may grow but not shrink.
     if failures and (not counts or max(counts) < pods.spec):
-        return _Result(pods.spec, {"ScalingActive": f"False/{failures[0].reason}"}, "", recommendations)
+        return _Result(pods.spec, {"ScalingActive": f"False/{failures[0].reason}"}, recommendations)
     proposed = max(counts, default=pods.spec)
     stabilized, limited, recommendations = _normalize(spec, pods.spec, proposed, recommendations, memory, now_seconds)
-    replicas = limited.replicas
-    if pods.spec == 0 and spec.minimum > 0:
-        replicas = max(replicas, spec.minimum)
+    replicas = max(limited.replicas, spec.minimum)  # from zero the policies may allow less at first
     is_limited = limited.reason is not Reason.DESIRED_WITHIN_RANGE
     return _Result(
         replicas,
@@ -142,8 +140,8 @@ def _from_metrics(
             "AbleToScale": f"True/{_stabilization_reason(pods.spec, proposed, stabilized, spec.behavior)}",
             "ScalingLimited": f"{is_limited}/{limited.reason}",
         },
-        ABOVE_TARGET if replicas > pods.spec else ALL_BELOW_TARGET,
         recommendations,
+        ABOVE_TARGET if replicas > pods.spec else ALL_BELOW_TARGET,
     )
 
 

@@ -82,7 +82,7 @@ def divergence_of(decision_input: DecisionInput, history: ScalingHistory) -> Div
     ratio, measured_at = gap_ratio(metrics.latency), metrics.latency.measured_at_seconds
     if ratio is None or measured_at is None or measured_at == history.latency_measured_at_seconds:
         return Divergence(ratio, history.latency_measured_at_seconds, before)
-    if not _can_be_told(metrics):
+    if not _can_be_told(metrics, ratio):
         return Divergence(None, measured_at, 0)
     if ratio > parameters.ratio:
         return Divergence(ratio, measured_at, min(before + 1, MEASUREMENTS_TO_BELIEVE))
@@ -131,13 +131,13 @@ def recommend_inter_token_latency_divergence(decision_input: DecisionInput) -> t
     )
 
 
-def _can_be_told(metrics: MetricsObservation) -> bool:
+def _can_be_told(metrics: MetricsObservation, ratio: float) -> bool:
     latency, tokens = metrics.latency, metrics.signals.get(Signal.GENERATION_TOKENS)
-    ratio, floor = gap_ratio(latency), latency.inter_token_latency_evenness_floor
+    median, floor = latency.inter_token_latency_p50_seconds, latency.inter_token_latency_evenness_floor
     return (
-        (latency.inter_token_latency_p50_seconds or 0.0) >= LEAST_MEDIAN_SECONDS
+        (median is not None and median >= LEAST_MEDIAN_SECONDS)
         and (tokens is None or tokens.total >= LEAST_TOKENS_PER_SECOND)
-        and (floor is None or ratio is None or ratio > floor)
+        and (floor is None or ratio > floor)
     )
 
 

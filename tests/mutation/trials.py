@@ -27,6 +27,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
 
 from tests.mutation.faults import Fault
 from tests.mutation.fresh_import import forget_imports
@@ -47,6 +48,13 @@ class Trials:
     most_seconds: float
     after_each: Callable[[Fault, str], None]
     _is_trial: bool = field(default=False, init=False)
+    _failures: Path | None = field(default=None, init=False)
+
+    def pytest_configure(self) -> None:
+        """An example that fails is enough: to look for a smaller one would take as long as a hundred faults."""
+        known = settings.get_profile(settings.get_current_profile_name())
+        settings.register_profile("faults", known, phases=(Phase.explicit, Phase.generate))
+        settings.load_profile("faults")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -67,14 +75,18 @@ class Trials:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self._is_trial and report.failed:
+            if self._failures is not None:
+                self._failures.write_text(f"{report.nodeid}\n{report.longreprtext}", encoding="utf-8")
             os._exit(1)
 
     def _reach(self, session: pytest.Session) -> _Reach:
         with tempfile.TemporaryDirectory() as folder:
-            seen = Path(folder) / "reach.json"
-            verdict = _in_a_fork(lambda: self._measure(session, seen), 600)
+            seen, self._failures = Path(folder) / "reach.json", Path(folder) / "failures"
+            verdict = _in_a_fork(partial(self._measure, session, seen), 600)
             if verdict != "survived":
-                raise session.Failed("a test fails without any fault")
+                why = self._failures.read_text(encoding="utf-8") if self._failures.exists() else verdict
+                raise RuntimeError(f"a test fails without any fault: {why}")
+            self._failures = None
             reached, seconds = json.loads(seen.read_text(encoding="utf-8"))
         return _Reach.of(session.items, reached, seconds)
 

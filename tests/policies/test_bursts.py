@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from policies.bursts import (
@@ -19,6 +21,7 @@ from policies.cold_start import ColdStart
 from policies.decision import decide
 from policies.signals import Signal
 from tests.builders import NOW, a_blackout, a_decision_input, a_policy, an_even_signal, an_observation
+from tests.forecast_builders import a_forecast
 
 TWO_MINUTES = ColdStart(120.0, 150.0, 160.0, starts=30)
 
@@ -97,6 +100,16 @@ def test_a_burst_is_measured_by_what_arrives(loads: list[tuple[float, float]], s
             id="one in ten is not worth its price",
         ),
         pytest.param([Burst(NOW - KEPT_SECONDS - 1.0, 60.0, 4, 9)] * 5, None, id="those of the day before"),
+        pytest.param(
+            [Burst(NOW - KEPT_SECONDS, 60.0, 4, 9)] * 3,
+            StandingCapacity(3, 60.0, 9, 5),
+            id="those of exactly a day ago",
+        ),
+        pytest.param(
+            [Burst(NOW, 60.0, 9, 9), Burst(NOW, 60.0, 12, 7), Burst(NOW, 60.0, 11, 8)],
+            StandingCapacity(3, 60.0, 9, 0),
+            id="as many as were there: none in addition",
+        ),
     ],
 )
 def test_what_would_serve_them(bursts: list[Burst], expected: StandingCapacity | None) -> None:
@@ -105,6 +118,36 @@ def test_what_would_serve_them(bursts: list[Burst], expected: StandingCapacity |
 
 def test_extra_replicas_cost_their_hours() -> None:
     assert StandingCapacity(3, 90.0, 9, 5).replica_hours_per_day == 120
+
+
+@pytest.mark.parametrize(
+    ("loads", "calm"),
+    [
+        pytest.param([(4.0, 10.0)], (4.0, 10.0), id="the first look"),
+        pytest.param([(4.0, 10.0), (6.0, 15.0)], (4.1, 10.25), id="a later one moves the mean by a twentieth"),
+        pytest.param([(4.0, 10.0), (6.0, None)], (4.1, 10.0), id="what is not known does not move it"),
+        pytest.param([(4.0, None), (6.0, 30.0)], (4.1, 30.0), id="what was not known begins with its first value"),
+        pytest.param([(4.0, 10.0), (None, 30.0)], (4.0, 10.0), id="where no vote has a value nothing moves"),
+        pytest.param([(4.0, 10.0), (9.0, 30.0)], (4.0, 10.0), id="nor in a burst"),
+    ],
+)
+def test_what_is_calm(loads: list[tuple[float | None, float | None]], calm: tuple[float, float]) -> None:
+    memory = BurstMemory()
+    for place, (need, arrivals) in enumerate(loads):
+        memory = watch_bursts(memory, MeasuredLoad(need, arrivals), 5, TWO_MINUTES, 30.0 * place)
+    assert (memory.calm_need, memory.calm_arrivals_per_second) == pytest.approx(calm)
+
+
+def test_what_is_expected_or_only_advised_is_no_load() -> None:
+    policy = a_policy(
+        signals={"waitingRequests": {"perReplica": 1}, "tokenRate": {"perReplicaPerSecond": 5000}},
+        forecast={"mode": "Active"},
+    )
+    observation = an_observation({Signal.WAITING_REQUESTS: an_even_signal(2.0, 4)})
+    decision_input = replace(a_decision_input(policy, observation), forecast=a_forecast(90_000, 90_000, 90_000, 90_000))
+    votes = decide(decision_input).recommendations
+    assert [vote.recommender for vote in votes if vote.is_forecast] == ["forecast"]
+    assert measured_load(decision_input, votes).need == pytest.approx(3.68)
 
 
 def test_the_load_is_what_votes_measure_and_what_arrives() -> None:

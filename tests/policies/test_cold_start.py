@@ -45,6 +45,19 @@ def test_phases_are_medians_of_the_starts_that_show_them() -> None:
 
 
 @pytest.mark.parametrize(
+    ("start", "seconds"),
+    [
+        pytest.param(ObservedStart(90.0, 20.0, 60.0), 170.0, id="all three phases"),
+        pytest.param(ObservedStart(90.0, None, None), 90.0, id="only the node is known"),
+        pytest.param(ObservedStart(None, 20.0, None), 20.0, id="only the image is known"),
+        pytest.param(ObservedStart(None, None, 60.0), 60.0, id="a start in one piece"),
+    ],
+)
+def test_a_start_takes_what_its_phases_take(start: ObservedStart, seconds: float) -> None:
+    assert start.seconds == seconds
+
+
+@pytest.mark.parametrize(
     ("l95_seconds", "limit_seconds"),
     [
         pytest.param(60.0, 300.0, id="a pool that starts quickly gets five minutes"),

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 import pytest
 
 from policies.decision import DecisionStep, decide
-from policies.observation import ReplicaCounts
+from policies.history import TimedRecommendation
+from policies.observation import PoolLatency, ReplicaCounts
 from policies.reasons import Reason
 from policies.signals import Signal
 from tests.builders import (
+    NOW,
     a_blackout,
     a_decision_input,
     a_history,
@@ -111,6 +114,48 @@ def test_a_policy_without_votes_keeps_the_count() -> None:
 def test_the_sentence_ends_with_the_supply_that_is_not_there(replicas: ReplicaCounts, said: str) -> None:
     message = decide(a_decision_input(ALL_VOTES, BUSY, replicas=replicas)).message
     assert message.partition("waitingRequests 3")[2].removeprefix("; ") == said
+
+
+def test_what_the_next_decision_is_told() -> None:
+    """Three of four replicas are seen, fewer than before, and an outage that is remembered is over."""
+    history = a_history(
+        recommended={30: 5},
+        last_desired_replicas=9,
+        last_seen_replicas=7,
+        blind_since_seconds=NOW - 200,
+        consecutive_good_readings=2,
+        is_in_fallback=True,
+        low_coverage_since_seconds=NOW - 1000,
+        most_missing_replicas=0,
+        idle_since_seconds=NOW - 100,
+        latency_measured_at_seconds=NOW - 60,
+        uneven_measurements=1,
+        is_scaled_to_zero=True,
+    )
+    metrics = an_observation(
+        {Signal.KV_CACHE_USAGE: a_signal(0.9, 0.9, 0.9, None)},
+        fresh=3,
+        latency=PoolLatency(
+            inter_token_latency_p50_seconds=0.03, inter_token_latency_p99_seconds=0.12, measured_at_seconds=NOW
+        ),
+    )
+    policy = a_policy(signals={"kvCache": {}, "interTokenLatencyDivergence": {}})
+    decision = decide(a_decision_input(policy, metrics, history=history))
+    assert decision.desired_replicas == 4
+    assert decision.next_history == replace(
+        history,
+        recommendations=(TimedRecommendation(NOW - 30, 5), TimedRecommendation(NOW, 4)),
+        last_desired_replicas=4,
+        last_seen_replicas=4,
+        blind_since_seconds=None,
+        consecutive_good_readings=3,
+        is_in_fallback=False,
+        low_coverage_since_seconds=NOW,
+        most_missing_replicas=1,
+        idle_since_seconds=None,
+        latency_measured_at_seconds=NOW,
+        uneven_measurements=2,
+    )
 
 
 def test_what_is_being_rolled_out_is_no_demand() -> None:

@@ -9,6 +9,7 @@ from policies.decision import decide
 from policies.history import (
     ScaleEvent,
     TimedRecommendation,
+    after_any_gap,
     held_replicas,
     longest_period_seconds,
     new_history,
@@ -156,6 +157,23 @@ def test_what_is_remembered_does_not_grow_with_time() -> None:
 
 
 @pytest.mark.parametrize(
+    ("recommended", "complete_since", "idle_since"),
+    [
+        pytest.param({300: 4, 120: 5}, NOW - 1000, NOW - 700, id="two minutes without a decision are no hole"),
+        pytest.param({300: 4, 121: 5}, NOW, None, id="more are: nothing from before may be relied on"),
+        pytest.param({}, NOW - 1000, NOW - 700, id="nothing was recommended yet"),
+    ],
+)
+def test_a_history_with_a_hole_begins_anew(
+    recommended: dict[float, int], complete_since: float, idle_since: float | None
+) -> None:
+    history = a_history(recommended=recommended, complete_for_seconds=1000, idle_since_seconds=NOW - 700)
+    after = after_any_gap(history, NOW)
+    assert (after.complete_since_seconds, after.idle_since_seconds) == (complete_since, idle_since)
+    assert after.recommendations == history.recommendations
+
+
+@pytest.mark.parametrize(
     ("spec", "last_desired", "last_seen", "held"),
     [
         pytest.param(4, None, None, 4, id="nothing was decided before"),
@@ -169,6 +187,11 @@ def test_what_is_remembered_does_not_grow_with_time() -> None:
 def test_which_count_is_held(spec: int, last_desired: int | None, last_seen: int | None, held: int) -> None:
     history = replace(a_history(), last_desired_replicas=last_desired, last_seen_replicas=last_seen)
     assert held_replicas(history, spec) == held
+
+
+def test_a_count_that_somebody_has_set_back_after_our_write_is_no_wish_of_ours() -> None:
+    history = with_rescale(a_history(last_desired_replicas=8, last_seen_replicas=4), ScalingBehavior(), NOW, 4, 8)
+    assert held_replicas(history, 4) == 4
 
 
 def test_a_clock_that_went_back_makes_nothing_shrink_sooner() -> None:

@@ -21,6 +21,12 @@ from tests.builders import an_observation
             id="a held value counts, and is told apart",
         ),
         pytest.param([Sample(-2.0, 5.0)], PoolSignal(-2.0, -2.0, 1, 0, 0, 5.0), id="the maximum of what there is"),
+        pytest.param([Sample(0.1, 5.0)] * 3, PoolSignal(0.3, 0.1, 3, 0, 0, 5.0), id="sums have nine digits"),
+        pytest.param(
+            [Sample(12_345_678_901.0, 5.0)],
+            PoolSignal(12_345_678_901.0, 12_345_678_901.0, 1, 0, 0, 5.0),
+            id="and whole numbers all of theirs",
+        ),
     ],
 )
 def test_a_signal_over_the_replicas(readings: list[Sample | Unknown], signal: PoolSignal) -> None:

@@ -45,7 +45,7 @@ seen_loads = loads.map(lambda load: replace(load, is_seen=True, is_aged=False))
 @given(pools())
 def test_the_bounds_hold(pool: Pool) -> None:
     decision = decide(pool.decision_input())
-    bounds = bounds_at(pool.policy, NOW)
+    bounds = bounds_at(pool.policy, NOW, 0.0)
     if decision.reason is Reason.SCALING_DISABLED:
         assert decision.desired_replicas == pool.current == 0
     elif pool.policy.mode is Mode.SCALE_UP_ONLY:
@@ -104,7 +104,7 @@ def test_a_blackout_never_lowers_the_count(pool: Pool) -> None:
     blind = decide(replace(pool.decision_input(), metrics=a_blackout()))
     # A policy of nothing but schedules measures nothing, so there is nothing that it cannot see.
     assume(any(not vote.is_exact for vote in blind.recommendations))
-    assert blind.desired_replicas >= min(pool.current, bounds_at(pool.policy, NOW).maximum)
+    assert blind.desired_replicas >= min(pool.current, bounds_at(pool.policy, NOW, 0.0).maximum)
 
 
 HASTY = a_policy(

@@ -47,6 +47,28 @@ def test_quiet_windows_make_a_busy_load_fade_a_tenth_as_much() -> None:
     assert later[-1].weight == pytest.approx(before[0].weight * 0.5**0.1)
 
 
+@pytest.mark.parametrize(
+    ("bias", "haste"),
+    [
+        pytest.param(0.015, 2.0, id="1.5 % off: twice as fast"),
+        pytest.param(-0.015, 2.0, id="in either direction"),
+        pytest.param(0.045, 10.0, id="4.5 % off: ten times as fast"),
+        pytest.param(0.3, 20.0, id="never more than twenty times as fast"),
+    ],
+)
+def test_what_replicas_were_fades_where_they_are_others_now(bias: float, haste: float) -> None:
+    other = replace(SAMPLE, generated_tokens_per_second=3000.0)
+    kept = with_sample((SAMPLE,), other, bias)
+    assert kept[0].weight == pytest.approx(0.5 ** (haste / 90.0))
+
+
+def test_a_window_of_half_the_load_is_not_quiet() -> None:
+    half = replace(SAMPLE, generated_tokens_per_second=500.0)
+    less = replace(SAMPLE, generated_tokens_per_second=499.0)
+    weights = [with_sample((SAMPLE,), new)[-1].weight for new in (half, less)]
+    assert weights == [pytest.approx(0.5 ** (1 / 90)), pytest.approx(0.5 ** (0.1 / 90))]
+
+
 def test_no_more_is_kept_than_a_status_holds() -> None:
     found = after(*(replace(SAMPLE, generated_tokens_per_second=10.0 * 1.5**place) for place in range(40)))
     assert len(found) == MAXIMUM_CLASSES

@@ -112,6 +112,52 @@ def test_the_fallback(blind_seconds: float, fallback: dict[str, Any] | None, rep
     assert (decision.desired_replicas, decision.reason) == (replicas, reason)
 
 
+CUSTOM = [{"name": name, "query": name, "perReplica": 1} for name in ("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("signals", "queries", "is_remembered"),
+    [
+        pytest.param({"custom": CUSTOM}, {"custom/a": 4, "custom/b": 2}, True, id="both metrics are there"),
+        pytest.param(
+            {"custom": CUSTOM}, {"custom/a": 2, "custom/b": QueryUnknown("empty")}, False, id="one is missing: held"
+        ),
+        pytest.param(
+            {"custom": CUSTOM},
+            {"custom/a": 9, "custom/b": QueryUnknown("empty")},
+            True,
+            id="one is missing, and the other raises the count",
+        ),
+        pytest.param(
+            {"custom": CUSTOM},
+            {"custom/a": QueryUnknown("empty"), "custom/b": QueryUnknown("empty")},
+            False,
+            id="both are missing",
+        ),
+        pytest.param(
+            {"custom": CUSTOM, **KV_CACHE},
+            {"custom/a": 2, "custom/b": QueryUnknown("empty")},
+            True,
+            id="beside a vote on the pool's own replicas the held count is one to look back on",
+        ),
+    ],
+)
+def test_a_refusal_in_an_hpas_terms_leaves_no_trace(
+    signals: dict[str, Any], queries: Mapping[str, Any], is_remembered: bool
+) -> None:
+    metrics = an_observation(queries=queries)
+    history = a_history(recommended={60: 7})
+    kept = decide(a_decision_input(a_policy(signals=signals), metrics, history=history)).next_history.recommendations
+    assert (kept[-1].at_seconds == NOW) is is_remembered
+
+
+def test_recovering_is_no_fallback_where_there_was_none() -> None:
+    policy = a_policy(signals=KV_CACHE, missingData={"holdSeconds": 120, "fallback": {"replicas": 9}})
+    history = a_history(blind_since_seconds=NOW - 60)
+    decision = decide(a_decision_input(policy, IDLE_FOUR, history=history))
+    assert (decision.desired_replicas, decision.next_history.is_in_fallback) == (4, False)
+
+
 def test_where_the_engine_exposes_nothing_a_query_that_fails_is_blindness() -> None:
     metrics = without(an_observation(queries={"pendingRequests": QueryUnknown("empty")}), USAGE)
     policy = a_policy(

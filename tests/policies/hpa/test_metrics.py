@@ -33,6 +33,16 @@ VALUE, AVERAGE = TargetType.VALUE, TargetType.AVERAGE_VALUE
             Proposal(MAXIMUM_INT32, value_milli=MAXIMUM_INT64),
             id="a value of more than int64",
         ),
+        pytest.param(
+            MeasuredMetric(AVERAGE, 1000, (MAXIMUM_INT64, -MAXIMUM_INT64 + 9000)),
+            Proposal(9, average_value_milli=3000),
+            id="an average that is int64's maximum on the way",
+        ),
+        pytest.param(
+            MeasuredMetric(VALUE, 1000, (MAXIMUM_INT64, 1)),
+            Proposal(MAXIMUM_INT32, value_milli=MAXIMUM_INT64),
+            id="a value of a thousandth more than int64",
+        ),
         pytest.param(MeasuredMetric(VALUE, 1000, (-1, 2001)), Proposal(6, value_milli=2000), id="a negative part"),
         pytest.param(
             MeasuredMetric(VALUE, 1000, ()), FailedMetric("FailedGetExternalMetric", True), id="no external value"

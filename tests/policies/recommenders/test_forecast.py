@@ -88,8 +88,14 @@ def test_the_largest_expected_load_until_a_replica_could_serve(
 )
 def test_without_a_forecast_it_says_why(forecast: Any, signals: Any, message: str) -> None:
     vote = the_vote(forecast, signals)
-    assert (vote.replicas, vote.reason) == (None, UNAVAILABLE)
+    assert (vote.recommender, vote.replicas, vote.reason) == ("forecast", None, UNAVAILABLE)
+    assert (vote.is_forecast, vote.reads_replicas, vote.is_advice) == (True, False, False)
     assert message in vote.message
+
+
+def test_that_there_is_none_is_advice_where_a_forecast_only_advises() -> None:
+    vote = the_vote(None, mode="Advise")
+    assert (vote.replicas, vote.is_advice, vote.is_forecast) == (None, True, True)
 
 
 CAPACITY = LearnedCapacity(16_000.0, 750.0, 54_000.0, safe_utilization=0.7)
@@ -145,6 +151,16 @@ def test_active_holds_what_the_forecast_still_needs() -> None:
 
 
 NO_RATES = without(an_observation(), Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS)
+
+
+def test_a_forecast_that_makes_no_difference_is_not_said_to_make_one() -> None:
+    """At 3.68 replicas by the token rate and 3.9 by the forecast there are four either way."""
+    decision = decided("Active", a_forecast(*[19_500] * 4))
+    assert (decision.desired_replicas, decision.binding) == (4, "forecast")
+    assert decision.message == (
+        "4: the forecast for the next 6 min (50 % quantile 19 500 tokens a second at 5 000 a replica) needs 3.90; "
+        "tokenRate 3.68"
+    )
 
 
 def test_a_forecast_alone_lowers_nothing() -> None:

@@ -61,6 +61,23 @@ def seen(
         pytest.param(seen(), BELIEVED, 4 * 1.12, VOTES, id="four replicas, a ratio of 3.6 and a queue"),
         pytest.param(seen(FULL), BELIEVED, 4 * 1.12, VOTES, id="no queue, but caches at 60 %"),
         pytest.param(seen(PREEMPTED), BELIEVED, 4 * 1.12, VOTES, id="requests are preempted"),
+        pytest.param(
+            seen({Signal.WAITING_REQUESTS: an_even_signal(1.0, 4)}), BELIEVED, 4 * 1.12, VOTES, id="one request waits"
+        ),
+        pytest.param(seen(ratio=3.0), MEASURED_ONCE, None, NONE, id="exactly the ratio is even enough"),
+        pytest.param(seen(median=0.025), BELIEVED, 4 * 1.12, VOTES, id="a median of 25 ms can be told"),
+        pytest.param(seen(floor=3.5), BELIEVED, 4 * 1.12, VOTES, id="more than what these buckets make of even gaps"),
+        pytest.param(seen(floor=3.6), BELIEVED, None, NONE, id="exactly what they make of even gaps"),
+        pytest.param(
+            without(seen(), Signal.GENERATION_TOKENS), BELIEVED, 4 * 1.12, VOTES, id="nobody counts the tokens"
+        ),
+        pytest.param(
+            seen({**QUEUE, Signal.GENERATION_TOKENS: an_even_signal(200.0 / 120.0, 4)}),
+            BELIEVED,
+            4 * 1.12,
+            VOTES,
+            id="two hundred gaps in two minutes are enough",
+        ),
         pytest.param(seen(ratio=3.1), BELIEVED, 4 * (1 + 0.31 / 3), VOTES, id="a little above the ratio"),
         pytest.param(seen(ratio=90.0), BELIEVED, 4 * 1.2, VOTES, id="however uneven, a fifth more at most"),
         pytest.param(seen(ratio=2.3), BELIEVED, 4 * (1 + 0.23 / 3), VOTES, id="once believed it lasts down to 2.2"),
@@ -90,7 +107,47 @@ def seen(
 )
 def test_the_vote(metrics: MetricsObservation, history: ScalingHistory, replicas: float | None, reason: Reason) -> None:
     (vote,) = recommend_inter_token_latency_divergence(a_decision_input(POLICY, metrics, history=history))
+    assert vote.recommender == "interTokenLatencyDivergence"
     assert (vote.replicas, vote.reason, vote.is_advice) == (replicas and pytest.approx(replicas), reason, False)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message", "values"),
+    [
+        pytest.param(
+            seen(),
+            "gaps between tokens (p99 is 3.60 times the median; 4 waiting, 1 % outside the objectives) need 4.48",
+            {"gapRatio": 3.6, "readyReplicas": 4.0, "growth": 0.12},
+            id="a vote",
+        ),
+        pytest.param(
+            seen(PREEMPTED),
+            "gaps between tokens (p99 is 3.60 times the median; 0.100 preempted a second, 1 % outside the objectives) "
+            "need 4.48",
+            {"gapRatio": 3.6, "readyReplicas": 4.0, "growth": 0.12},
+            id="a vote because of preemptions",
+        ),
+        pytest.param(
+            an_observation(QUEUE), "the gaps between tokens are no longer known", {}, id="believed, and not measured"
+        ),
+        pytest.param(
+            seen(ratio=2.1), "gaps between tokens are even enough: p99 is 2.10 times the median", {}, id="even gaps"
+        ),
+        pytest.param(
+            seen(median=0.013),
+            "the gaps between tokens are not measured, or too short or few to tell",
+            {},
+            id="gaps of which nothing can be told",
+        ),
+        pytest.param(
+            seen(missed=None), "how many requests miss their objectives is not known", {}, id="unknown objectives"
+        ),
+        pytest.param(a_blackout("no route to host"), "no route to host", {}, id="nothing is seen"),
+    ],
+)
+def test_what_it_says(metrics: MetricsObservation, message: str, values: dict[str, float]) -> None:
+    (vote,) = recommend_inter_token_latency_divergence(a_decision_input(POLICY, metrics, history=BELIEVED))
+    assert (vote.message, vote.values) == (message, pytest.approx(values))
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,19 @@ def test_shrinking_takes_unseen_caches_for_full(usage: Any, cautious_replicas: f
             id="the same by running requests",
         ),
         pytest.param(
+            "tokensInFlight",
+            {"tokensInFlight": {"perReplica": 30_000}},
+            without(
+                an_observation(
+                    {RUNNING: a_signal(2, 1, None)}, prompt_tokens_per_request=0.0, generation_tokens_per_request=0.0
+                ),
+                USED,
+            ),
+            0.0,
+            0.0,
+            id="requests of no tokens hold none",
+        ),
+        pytest.param(
             "tokenRate",
             {"tokenRate": {"perReplicaPerSecond": 1000}},
             an_observation(
@@ -360,6 +373,10 @@ def cast(name: str, policy: dict[str, Any], metrics: Any, **more: Any) -> Scalin
 )
 def test_what_a_vote_says_and_holds(vote: ScalingRecommendation, message: str, values: dict[str, float]) -> None:
     assert (vote.message, vote.values) == (message, pytest.approx(values))
+    name = vote.recommender.partition("/")[0]
+    assert vote.reason.lower() == name.lower()
+    assert vote.reads_replicas == (name not in ("pendingRequests", "custom", "forecast"))
+    assert (vote.is_forecast, vote.is_advice, vote.is_exact) == (name == "forecast", False, False)
 
 
 NOTHING_EXPOSED = MetricsObservation({}, {}, 4, 4)

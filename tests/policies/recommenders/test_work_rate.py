@@ -130,6 +130,56 @@ def test_the_tokens_that_a_replica_may_hold(
     assert vote.per_replica == pytest.approx(per_replica)
 
 
+@pytest.mark.parametrize(
+    ("metrics", "replicas", "cautious_replicas"),
+    [
+        pytest.param(
+            an_observation({ARRIVED: a_signal(1, 1, 1, None), RECENTLY: a_signal(1, 1, 1, None)}),
+            0.5 * 3.75 / 0.70,
+            (0.5 * 3 + 0.70) / 0.70,
+            id="an unseen replica may have all that it may be given",
+        ),
+        pytest.param(
+            an_observation({ARRIVED: a_signal(1, 1, 1, None), RECENTLY: a_signal(3, 3, 3, None)}),
+            0.9 * 0.5 * 11.25 / 0.70,
+            0.9 * (0.5 * 9 + 0.5 * 3) / 0.70,
+            id="or as much as its peers got in the last half minute",
+        ),
+        pytest.param(
+            an_observation(
+                {PROMPTS: a_signal(800, 800, 800, None), GENERATED: a_signal(75, 75, 75, None)},
+                prompt_tokens_per_request=None,
+            ),
+            (3000 * 0.8 / 16_000 + 281.25 / 750) / 0.70,
+            (3200 * 0.8 / 16_000 + 225 / 750 + 0.70) / 0.70,
+            id="by the tokens that are processed: answers up to its limit, and prompts like its peers",
+        ),
+        pytest.param(
+            an_observation(prompt_tokens_per_request=None, prefix_cache_hit_share=None),
+            (16_000 / 16_000 + 2400 / 750) / 0.70,
+            (16_000 / 16_000 + 2400 / 750) / 0.70,
+            id="an unknown share of the prefix cache is none",
+        ),
+    ],
+)
+def test_an_unseen_replica_may_work_at_its_limit(
+    metrics: MetricsObservation, replicas: float, cautious_replicas: float
+) -> None:
+    (vote,) = RECOMMENDERS["workRate"](a_decision_input(OBJECTIVES, metrics, capacity=CAPACITY))
+    assert (vote.replicas, vote.cautious_replicas) == (pytest.approx(replicas), pytest.approx(cautious_replicas))
+
+
+def test_requests_that_cost_nothing_need_nobody() -> None:
+    free = an_observation(
+        {ARRIVED: a_signal(2, 2, None), RECENTLY: a_signal(2, 2, None)},
+        prompt_tokens_per_request=0.0,
+        generation_tokens_per_request=0.0,
+    )
+    (vote,) = RECOMMENDERS["workRate"](a_decision_input(OBJECTIVES, free, capacity=CAPACITY))
+    assert (vote.replicas, vote.cautious_replicas) == (0.0, 0.0)
+    assert tokens_per_second_of_a_replica(free, CAPACITY) is None
+
+
 def test_nothing_shrinks_before_the_capacity_is_learned() -> None:
     metrics = an_observation({ARRIVED: an_even_signal(0.1, 4), USED: an_even_signal(1000, 4)})
     assert decide(a_decision_input(OBJECTIVES, metrics)).desired_replicas == 4
