@@ -28,6 +28,7 @@ from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.loop import ControlLoop
 from autoscaler.controller.node_capacity import NodeCapacityKeeper
 from autoscaler.controller.pool_report import Reporter
+from autoscaler.controller.prewarming import Prewarmer
 from autoscaler.controller.reconcile import Reconciler
 from autoscaler.controller.scaler_source import ScalersOfTick
 from autoscaler.controller.split_audit import SplitAudit
@@ -57,6 +58,7 @@ from autoscaler.kubernetes_gateway.status_writer import StatusWriter
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
 from autoscaler.observers.kubernetes_workload import KubernetesWorkloadObserver
+from autoscaler.observers.placeholders import WatchedPlaceholders
 from autoscaler.observers.prometheus_metrics import PrometheusMetricsObserver
 from autoscaler.prometheus.source import PrometheusSource
 from autoscaler.settings import ControllerSettings
@@ -234,7 +236,7 @@ def _assemble(
     )
     histories, written = HistoryStore(), WrittenCounts()
     accelerators = _accelerators(parts)
-    node_capacity = _node_capacity(parts, accelerators)
+    node_capacity = _node_capacity(parts, accelerators, written)
     split_audit = [] if accelerators is None else [SplitAudit(accelerators, parts.clock)]
     for collector in split_audit:
         telemetry.registry.register(collector)
@@ -309,11 +311,15 @@ def _accelerators(parts: _Parts) -> ClusterAccelerators | None:
     return ClusterAccelerators(cluster.accelerator_pools, cluster.nodes, cluster.node_pools, cluster.launches)
 
 
-def _node_capacity(parts: _Parts, accelerators: ClusterAccelerators | None) -> NodeCapacityKeeper | None:
+def _node_capacity(
+    parts: _Parts, accelerators: ClusterAccelerators | None, written: WrittenCounts
+) -> NodeCapacityKeeper | None:
     if accelerators is None:
         return None
     limits = KarpenterNodePoolLimits(parts.connection, parts.elector.is_leader) if parts.elector else None
-    return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER)
+    scale = ScaleSubresourceActuator(parts.connection, parts.is_leader, parts.clock, written)
+    prewarmer = Prewarmer(WatchedPlaceholders(parts.cluster), scale if parts.elector else None)
+    return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER, prewarmer)
 
 
 def _never() -> bool:

@@ -14,6 +14,7 @@ from autoscaler.api.conditions import CONDITION_LIST, Condition
 from autoscaler.api.document import RefusedObject, parse_object
 from autoscaler.api.node_shape import QUANTITY_PATTERN, NodeShape
 from autoscaler.api.pool_bounds import AcceleratorCeilings, CapacitySplit, NodePrices, micro_dollars
+from autoscaler.api.prewarm import Prewarm
 from policies.latency_class import LatencyClass
 from policies.node_capacity import NodeCapacityParameters
 from policies.parameter_model import CelRule, ParameterModel
@@ -122,6 +123,9 @@ class AcceleratorPoolSpec(ParameterModel):
             "Nodes that the on-demand limit leaves to spare, so that a node that drifts or is lost can be replaced "
             "before it has gone. Default 1."
         ),
+    )
+    prewarm: Prewarm | None = Field(
+        default=None, description="Nodes that stand ready before replicas are asked for (mode Manage)."
     )
     split: CapacitySplit | None = Field(
         default=None, description="Shares of on demand and spot. Left out: spot is not used for replicas."

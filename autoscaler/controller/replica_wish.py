@@ -10,6 +10,7 @@ from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.workload import TargetPart
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import CapacityType, ReplicaSplit
+from policies.decision_input import DecisionInput
 from policies.parameters import Mode
 
 
@@ -32,6 +33,7 @@ class ReplicaWish:
     will_be_written: bool
     may_lower: bool = True
     parts: tuple[TargetPart, ...] = ()
+    decision_input: DecisionInput | None = None  # from which what is to come can be read
 
 
 def may_refer(scaler: InferenceScaler | InvalidInferenceScaler) -> bool:
@@ -65,6 +67,7 @@ def wish_of(considered: Considered) -> ReplicaWish | None:
         will_be_written=considered.will_be_written,
         may_lower=considered.scaler.spec.mode is not Mode.SCALE_UP_ONLY,
         parts=considered.workload.parts,
+        decision_input=considered.decision_input,
     )
 
 

@@ -139,6 +139,17 @@ ACCEPTED = [
         {"ceilings": {"dollarsPerHour": "3000"}, "nodeDollarsPerHour": {"onDemand": "55.04", "spot": "20.5"}},
     ),
     pool(
+        "a pool that holds a node ready",
+        {
+            "prewarm": {
+                "method": "PlaceholderPods",
+                "placeholderRef": {"namespace": "inference", "name": "warm"},
+                "spareNodes": 1,
+            }
+        },
+    ),
+    pool("a pool whose nodes come with its replicas", {"prewarm": {"method": "Replicas"}}),
+    pool(
         "a spot cap that leaves one spot node",
         {"nodeShape": {"accelerators": 8}, "split": {"spotCapPercent": 30}, "ceilings": {"accelerators": 32}},
     ),
@@ -209,6 +220,11 @@ REFUSED = [
     scaler("two votes of one name", {"signals.custom": [
         {"name": "queue", "query": "a", "perReplica": 1}, {"name": "queue", "query": "b", "perReplica": 1}]},
         "signals", "more than once"),
+    scaler("a vote with two targets", {"signals.custom": [
+        {"name": "queue", "query": "a", "perReplica": 1, "perPool": 1}]},
+        "spec.signals.custom[0]", "perReplica or perPool"),
+    scaler("a vote without a target", {"signals.custom": [{"name": "queue", "query": "a"}]},
+        "spec.signals.custom[0]", "perReplica or perPool"),
     scaler("nine votes of one's own", {"signals.custom": [
         {"name": f"v{index}", "query": "a", "perReplica": 1} for index in range(9)]},
         "spec.signals.custom", "at most 8 items"),
@@ -297,6 +313,10 @@ REFUSED = [
          "ceilings": {"accelerators": 64}}, "spec", "spot is possible from 10 nodes on (10 % of 10 is 1)"),
     pool("a floor that leaves nothing to spot", {"split": {"onDemandFloorPercent": 100}},
          "spec.split.onDemandFloorPercent", "at most 99"),
+    pool("placeholders that nobody names", {"prewarm": {"method": "PlaceholderPods"}},
+         "spec.prewarm", "placeholderRef goes with"),
+    pool("spare nodes that nothing holds", {"prewarm": {"spareNodes": 1}}, "spec.prewarm", "needs method"),
+    pool("a method that there is not", {"prewarm": {"method": "CapacityBuffer"}}, "spec.prewarm.method", "'Replicas'"),
     pool("a ceiling of nothing", {"ceilings": {}}, "spec.ceilings", "accelerators, dollarsPerHour or both"),
     pool("a ceiling in dollars without prices", {"ceilings": {"dollarsPerHour": "3000"}},
          "spec", "needs nodeDollarsPerHour"),

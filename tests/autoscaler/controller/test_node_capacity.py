@@ -7,9 +7,12 @@ import pytest
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolSpec, parse_accelerator_pool
+from autoscaler.api.prewarm import PlaceholderRef
 from autoscaler.controller.node_capacity import FOREIGN_WRITE_SECONDS, NodeCapacityKeeper
+from autoscaler.controller.prewarming import Prewarmer
 from autoscaler.controller.replica_wish import ReplicaWish
 from autoscaler.observers.node_pools import NodePoolSeen
+from autoscaler.observers.placeholders import Placeholders
 from autoscaler.observers.workload import ScaleTarget, TargetPart
 from policies.capacity_split import CapacityType, TargetCounts
 from policies.launch_breaker import LaunchFailure, LaunchResult, Offering
@@ -382,3 +385,43 @@ def test_limits_that_nobody_looks_at_are_said() -> None:
         "nobody has looked at the limits of NodePool od that were written 45 s ago: is Karpenter up?"
     )
     assert len(cluster.written) == 1
+
+
+def test_nodes_that_are_held_ready_have_their_place_within_the_limits() -> None:
+    warm = {"method": "PlaceholderPods", "placeholderRef": {"namespace": "inference", "name": "warm"}, "spareNodes": 1}
+    cluster, placeholders = FakeCluster(spec=MANAGED | {"prewarm": warm}), FakePlaceholders()
+    keeper = NodeCapacityKeeper(cluster, cluster, cluster, "tokenscaler", Prewarmer(placeholders, placeholders))
+    provide(keeper, wish(3))
+    assert cluster.written == [("od", {"nvidia.com/gpu": "40", "cpu": "960"})], "three, one to spare and one held ready"
+    assert placeholders.written == [1]
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.LIMITS_IN_STEP
+    assert "1 node held ready by placeholders" in outcome.message
+
+
+def test_placeholders_that_are_not_there_are_told_and_limits_follow_all_the_same() -> None:
+    warm = {"method": "PlaceholderPods", "placeholderRef": {"namespace": "inference", "name": "warm"}, "spareNodes": 1}
+    cluster, placeholders = FakeCluster(spec=MANAGED | {"prewarm": warm}), FakePlaceholders(missing="there is none")
+    keeper = NodeCapacityKeeper(cluster, cluster, cluster, "tokenscaler", Prewarmer(placeholders, placeholders))
+    provide(keeper, wish(3))
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.PLACEHOLDERS_NOT_FOUND
+    assert cluster.written == [("od", {"nvidia.com/gpu": "32", "cpu": "768"})]
+
+
+@dataclass
+class FakePlaceholders:
+    """A Deployment of placeholders of a node each."""
+
+    missing: str = ""
+    written: list[int] = field(default_factory=list)
+
+    def placeholders(self, reference: PlaceholderRef) -> Placeholders | str:
+        target = ScaleTarget(reference.namespace, "Deployment", reference.name, "", "", "")
+        return self.missing or Placeholders(target, 0, 8)
+
+    def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
+        self.written.append(to_replicas)
+        return Actuated(Reason.SUCCEEDED_RESCALE, target.name)
