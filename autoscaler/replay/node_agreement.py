@@ -43,6 +43,8 @@ def assumed_of_pools(policy: str, pools: Sequence[ReadAcceleratorPool], nodes: N
             yield f"{policy}: AcceleratorPool {name} has no nodeShape, so limits stay as the FLEET.yaml states them"
         elif spec.mode is not AcceleratorPoolMode.MANAGE:
             yield f"{policy}: AcceleratorPool {name} is in mode {spec.mode.value}; replayed as if it were Manage"
+        if nodes is not None and spec.prewarm is not None and spec.prewarm.placeholder_ref is not None:
+            yield f"{policy}: AcceleratorPool {name} holds nodes by placeholder pods, which are not simulated"
 
 
 def disagreements(pools: Sequence[ReadAcceleratorPool], nodes: NodesSetup) -> Iterator[str]:

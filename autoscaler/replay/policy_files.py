@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,13 @@ from typing import Any
 from autoscaler.api import accelerator_pool
 from autoscaler.api.accelerator_pool import InvalidAcceleratorPool, parse_accelerator_pool
 from autoscaler.api.document import GROUP
-from autoscaler.api.inference_scaler import KIND, InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
+from autoscaler.api.inference_scaler import (
+    KIND,
+    InferenceScaler,
+    InferenceScalerSpec,
+    InvalidInferenceScaler,
+    parse_inference_scaler,
+)
 from autoscaler.api.yaml_documents import YamlDocument, YamlProblem, read_documents
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.foresight.fleet_foresight import FleetForesight
@@ -84,6 +90,8 @@ def read_policies(paths: Sequence[Path]) -> tuple[ReplayedPolicy, ...] | Policie
 
 def reconciled_policy(scaler: InferenceScaler, pools: Sequence[ReadAcceleratorPool] = ()) -> ReplayedPolicy:
     """An InferenceScaler under the production reconciler; of the AcceleratorPools the one that it refers to counts."""
+    assumptions = tuple(_assumptions(scaler))
+    scaler = _with_one_target(scaler)
     spec = scaler.spec
     reference = spec.accelerator_pool_ref
     own = tuple(each for each in pools if reference is not None and each.pool.name == reference.name)
@@ -99,7 +107,7 @@ def reconciled_policy(scaler: InferenceScaler, pools: Sequence[ReadAcceleratorPo
             accelerator_pools=[as_if_managed(each.pool) for each in own],
         ),
         objectives=_objectives(scaler),
-        assumptions=_assumptions(scaler),
+        assumptions=assumptions,
         accelerator_pools=own,
         accelerators_per_replica=spec.accelerators_per_replica,
     )
@@ -195,11 +203,22 @@ def _objectives(scaler: InferenceScaler) -> LatencyObjectives | None:
     return LatencyObjectives(stated.time_to_first_token_seconds, stated.inter_token_latency_seconds)
 
 
-def _assumptions(scaler: InferenceScaler) -> tuple[str, ...]:
-    found = []
+def _assumptions(scaler: InferenceScaler) -> Iterator[str]:
     if scaler.spec.mode is not Mode.SCALE:
-        found.append(f"{scaler.name}: its mode is {scaler.spec.mode.value}; replayed as if it were Scale")
-    return tuple(found)
+        yield f"{scaler.name}: its mode is {scaler.spec.mode.value}; replayed as if it were Scale"
+    if scaler.spec.capacity_types is not None:
+        yield (
+            f"{scaler.name}: its two targets are replayed as one; which replicas are on spot follows from the limits "
+            "and weights of the NodePools"
+        )
+
+
+def _with_one_target(scaler: InferenceScaler) -> InferenceScaler:
+    """A simulated pool is one Deployment."""
+    if scaler.spec.capacity_types is None:
+        return scaler
+    one = {"capacity_types": None, "scale_target_ref": scaler.spec.first_target_ref.model_dump()}
+    return replace(scaler, spec=InferenceScalerSpec.model_validate({**scaler.spec.model_dump(), **one}))
 
 
 def _with_unique_names(policies: Sequence[ReplayedPolicy]) -> Sequence[ReplayedPolicy]:

@@ -31,6 +31,8 @@ class SimulatedKarpenter:
                 nodes_in_use=pool.nodes_in_use,
                 limit_managers=(OWN_MANAGER,),
                 capacities=(shape.resources,) if pool.nodes else (),
+                nodes_deleting=pool.existing_nodes - pool.nodes_in_use,
+                launches=pool.launches,
             )
             for name, pool in self._nodes.pools.items()
         }

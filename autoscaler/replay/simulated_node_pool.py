@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from autoscaler.observers.metrics import PoolKey
-from autoscaler.replay.node_setup import NodeLosses, NodePoolSetup, NodesSetup, OutOfCapacity
+from autoscaler.replay.node_setup import NodeLosses, NodePoolSetup, NodesSetup
+from policies.launch_breaker import LaunchFailure, LaunchResult, Offering
 
 # Karpenter asks no more for an offering for three minutes after the provider had none.
 UNAVAILABLE_SECONDS = 180.0
 # How long a spot node still runs after its notice (EC2).
 RECLAIM_NOTICE_SECONDS = 120.0
+# For so long it can be seen how a launch has ended.
+REMEMBERED_SECONDS = 3600.0
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +59,7 @@ class SimulatedNodePool:
         self._copies = copies
         self._unavailable_until = -math.inf
         self._ended_node_seconds = 0.0
+        self._launches: tuple[LaunchResult, ...] = ()
 
     @property
     def nodes_in_use(self) -> int:
@@ -66,6 +70,11 @@ class SimulatedNodePool:
     def existing_nodes(self) -> int:
         """Nodes that are paid for: those with a notice too."""
         return len(self.nodes) * self._copies
+
+    @property
+    def launches(self) -> tuple[LaunchResult, ...]:
+        """How the launches of the last hour have ended, where one of them failed."""
+        return self._launches if any(each.failure is not None for each in self._launches) else ()
 
     def node_seconds(self, now_seconds: float) -> float:
         """What has been paid for so far."""
@@ -84,10 +93,13 @@ class SimulatedNodePool:
         """
         if now_seconds < self._unavailable_until or not self.has_room():
             return None
-        if any(span.at_seconds <= trace_seconds < span.at_seconds + span.lasts_seconds for span in self._shortages):
+        spans = self.setup.out_of_capacity
+        if any(span.at_seconds <= trace_seconds < span.at_seconds + span.lasts_seconds for span in spans):
             self._unavailable_until = now_seconds + UNAVAILABLE_SECONDS
             self.refused_launches += 1
+            self._remember(now_seconds, LaunchFailure.CAPACITY)
             return None
+        self._remember(now_seconds, None)
         return self._add(now_seconds, is_ready=False)
 
     def begin_with_node(self, now_seconds: float) -> SimulatedNode:
@@ -101,9 +113,10 @@ class SimulatedNodePool:
         self.nodes.remove(node)
         self._ended_node_seconds += now_seconds - node.launched_at
 
-    @property
-    def _shortages(self) -> tuple[OutOfCapacity, ...]:
-        return self.setup.out_of_capacity
+    def _remember(self, now_seconds: float, failure: LaunchFailure | None) -> None:
+        offering = Offering("any", "any", self.setup.capacity_type.value)
+        recent = (each for each in self._launches if each.at_seconds > now_seconds - REMEMBERED_SECONDS)
+        self._launches = (*recent, LaunchResult(now_seconds, (offering,), failure))
 
     def _add(self, now_seconds: float, is_ready: bool) -> SimulatedNode:
         self.launched += 1
