@@ -45,7 +45,7 @@ class ScalingHistory:
     recommendations: tuple[TimedRecommendation, ...] = ()
     scale_events: tuple[ScaleEvent, ...] = ()
     last_desired_replicas: int | None = None
-    last_seen_replicas: int | None = None  # the target's own count when that was decided
+    last_seen_replicas: int | None = None  # the target's own count when that was decided, or as written since
     blind_since_seconds: float | None = None  # set until three good readings have followed
     consecutive_good_readings: int = 0
     is_in_fallback: bool = False
@@ -71,7 +71,8 @@ def with_rescale(
 ) -> ScalingHistory:
     """The history after the caller has written `to_replicas` over `from_replicas`; call it for nothing else.
 
-    It becomes an event of the rate policies, and a target at zero is known to be there by our doing.
+    It becomes an event of the rate policies, and a target at zero is known to be there by our doing. Where it stands at
+    another count later, somebody else has set it, were it the one from before.
     """
     growth = tuple(event for event in history.scale_events if event.change > 0)
     shrinking = tuple(event for event in history.scale_events if event.change < 0)
@@ -80,7 +81,12 @@ def with_rescale(
         growth = store_event(growth, change, now_seconds, behavior.scale_up.policies)
     elif change < 0:
         shrinking = store_event(shrinking, change, now_seconds, behavior.scale_down.policies)
-    return replace(history, scale_events=(*growth, *shrinking), is_scaled_to_zero=to_replicas == 0)
+    return replace(
+        history,
+        scale_events=(*growth, *shrinking),
+        last_seen_replicas=to_replicas,
+        is_scaled_to_zero=to_replicas == 0,
+    )
 
 
 def with_followed_rescale(

@@ -20,7 +20,8 @@ class ScalingRecommendation:
     `replicas` is `demand / per_replica`, as an External metric with an AverageValue target is in HPA. Replicas that
     are not seen stand at their peers' mean in it; in `cautious_replicas` they count as full, and lowering is judged by
     that one. `values` holds the terms of the formula by name, units in the names, so that a record can be checked by
-    hand. `words` say it, with {} for each of `terms` in turn.
+    hand. `words` say it, with {} for each of `terms` in turn. With `ready_replicas` it is HPA's Value target instead:
+    so many replicas times `demand / per_replica`.
     """
 
     recommender: str
@@ -31,6 +32,7 @@ class ScalingRecommendation:
     terms: tuple[float | str, ...] = ()
     demand: float = 0.0
     per_replica: float = 1.0
+    ready_replicas: int | None = None
     cautious_replicas: float | None = None
     reads_replicas: bool = True  # False: known without any replica (gateway, calendar, a user's own query)
     is_exact: bool = False  # a count somebody has written down: no tolerance applies
@@ -67,17 +69,20 @@ def vote(
     values: Mapping[str, float],
     *,
     terms: tuple[float | str, ...] = (),
+    ready_replicas: int | None = None,
     cautious_demand: float | None = None,
     reads_replicas: bool = True,
     is_exact: bool = False,
     is_forecast: bool = False,
     is_advice: bool = False,
 ) -> ScalingRecommendation:
-    """A vote of `demand / per_replica` replicas. `words` have a {} for each of `terms`; the count comes behind them.
+    """A vote of `demand / per_replica` replicas, times `ready_replicas` if these are given.
 
-    `cautious_demand` defaults to the demand: nothing is unknown. No vote is for more than the int32 maximum.
+    `words` have a {} for each of `terms`; the count comes behind them. `cautious_demand` defaults to the demand:
+    nothing is unknown. No vote is for more than the int32 maximum.
     """
-    replicas = cautious = min(demand / per_replica, MOST_REPLICAS)
+    ratio = demand / per_replica
+    replicas = cautious = min(ratio if ready_replicas is None else ratio * ready_replicas, MOST_REPLICAS)
     if cautious_demand is not None and cautious_demand > demand:
         cautious = min(cautious_demand / per_replica, MOST_REPLICAS)
     return ScalingRecommendation(
@@ -87,6 +92,7 @@ def vote(
         words=words,
         values=values,
         terms=terms,
+        ready_replicas=ready_replicas,
         demand=demand,
         per_replica=per_replica,
         cautious_replicas=cautious,

@@ -59,30 +59,33 @@ _ALL_GO_ON = Standing()
 class Standstills:
     """Remembers since when each replica of a pool does nothing."""
 
-    __slots__ = ("_patience", "_since_seconds", "_wedged")
+    __slots__ = ("_patience", "_presumed", "_since_seconds", "_wedged")
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
         self._since_seconds: dict[str, float] = {}
+        self._presumed: frozenset[str] = frozenset()
         self._wedged: frozenset[str] = frozenset()
 
     def look(self, replicas: Sequence[Progress], now_seconds: float) -> Standing:
         """Who stands still now. Where nobody goes on it is not the replica.
 
         One that is taken for wedged stays so until it is seen to go on, to have nothing to do, or not to be ready.
-        One that is presumed to stand still is no reason to grow, but wedged only after having been watched.
+        One that is presumed to stand still is no reason to grow, until it goes on or has nothing to do; it is wedged
+        only after having been watched.
         """
-        before = self._since_seconds
-        if not before and not self._wedged and not any(each.stands_still or each.is_presumed for each in replicas):
+        before, remembered = self._since_seconds, self._wedged | self._presumed
+        if not before and not remembered and not any(each.stands_still or each.is_presumed for each in replicas):
             return _ALL_GO_ON
         since = {each.name: before.get(each.name, now_seconds) for each in replicas if each.stands_still}
         others_go_on = any(replica.done_per_second for replica in replicas)
         still = {name for name, at in since.items() if now_seconds - at >= self._patience.still_seconds}
         wedged = {name for name in still if now_seconds - since[name] >= self._patience.wedged_seconds}
-        if self._patience.still_seconds == 0:
-            still |= {each.name for each in replicas if each.is_presumed}
-        doubtful = {each.name for each in replicas if each.is_presumed or each.done_per_second is None}
-        kept = (doubtful | since.keys()) & self._wedged
+        presumed = {each.name for each in replicas if each.is_presumed}
+        doubtful = presumed | {each.name for each in replicas if each.done_per_second is None}
+        kept = doubtful | since.keys()
         self._since_seconds = since
-        self._wedged = frozenset(kept | (wedged if others_go_on else set()))
+        self._presumed = frozenset(presumed | (kept & self._presumed))
+        still |= self._presumed
+        self._wedged = frozenset((kept & self._wedged) | (wedged if others_go_on else set()))
         return Standing(frozenset(still) - self._wedged if others_go_on else frozenset(), self._wedged)

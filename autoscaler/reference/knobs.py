@@ -48,6 +48,7 @@ UNITS = {
     "signals.interTokenLatencyDivergence.ratio": "ratio",
     "signals.pendingRequests.perReplica": "requests",
     "signals.custom[].perReplica": "the query's own",
+    "signals.custom[].perPool": "the query's own",
     "behavior.scaleUp.policies[].value": "replicas or percent",
     "behavior.scaleDown.policies[].value": "replicas or percent",
     "behavior.scaleUp.tolerance": "share of the count",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policies.constraints.constraint import Limited
-from policies.hpa.metric_proposal import Tolerance, propose_average_value
+from policies.hpa.metric_proposal import Tolerance, propose_average_value, propose_value
 from policies.reasons import Reason
 from policies.situation import largest
 from policies.wording import number
 
 if TYPE_CHECKING:
     from policies.parameters import ScalingParameters
+    from policies.recommendation import ScalingRecommendation
     from policies.situation import Situation
 
 
@@ -20,11 +21,18 @@ def tolerance_of(parameters: ScalingParameters) -> Tolerance:
     return Tolerance(up=parameters.behavior.scale_up.tolerance, down=parameters.behavior.scale_down.tolerance)
 
 
+def _proposed(vote: ScalingRecommendation, current: int, band: Tolerance) -> int:
+    if vote.ready_replicas is None:
+        return propose_average_value(vote.demand, vote.per_replica, current, band)
+    return propose_value(vote.demand, vote.per_replica, current, vote.ready_replicas, band)
+
+
 def limit_by_tolerance(situation: Situation, replicas: int) -> Limited:
     """The present count where the largest vote is within the band around it; exact votes are never ignored.
 
     As in HPA, with the target's own count in place of its status: surge pods of a rollout are no demand. Votes below
-    the largest are below the band, or in it with the same result, so to judge the largest is to judge each.
+    the largest are below the band, or in it with the same result, so to judge the largest is to judge each; only votes
+    by the ready replicas have a band of their own, around a ratio of 1.
     """
     tolerant = situation.binding
     if tolerant is not None and tolerant.is_exact:
@@ -34,12 +42,13 @@ def limit_by_tolerance(situation: Situation, replicas: int) -> Limited:
     exact = max((vote.rounded_up for vote in situation.recommendations if vote.is_exact), default=0)
     current = situation.current_replicas
     band = tolerance_of(situation.parameters)
-    proposed = propose_average_value(tolerant.demand, tolerant.per_replica, current, band)
-    after = max(proposed, exact)
+    by_ready = [vote for vote in situation.recommendations if vote.ready_replicas is not None]
+    ruling = max((tolerant, *by_ready), key=lambda vote: _proposed(vote, current, band))
+    after = max(exact, _proposed(ruling, current, band))
     if after == replicas:
         return Limited(replicas, Reason.NOT_LIMITED, f"{number(tolerant.replicas)} against {current} replicas")
-    message = (
-        f"kept at {after}: {number(tolerant.replicas)} is within {number(100 * band.down)} % below and "
-        f"{number(100 * band.up)} % above {current}"
-    )
-    return Limited(after, Reason.WITHIN_TOLERANCE, message)
+    what, whereof = number(tolerant.replicas), str(current)
+    if ruling.ready_replicas is not None:
+        what, whereof = ruling.recommender, "what it should be"
+    around = f"{number(100 * band.down)} % below and {number(100 * band.up)} % above"
+    return Limited(after, Reason.WITHIN_TOLERANCE, f"kept at {after}: {what} is within {around} {whereof}")

@@ -23,7 +23,11 @@ class KVCacheParameters(ParameterModel):
         default=15,
         ge=0,
         le=95,
-        description="Percent of the KV cache that should stay free. Default 15: preemptions begin where none is free.",
+        description=(
+            "Percent of the KV cache that should stay free. Default 15: preemptions begin where none is free. A "
+            "tokensInFlight without perReplica asks for more long before: this is for policies without it, or with a "
+            "perReplica of more than 85 percent of the cache."
+        ),
     )
 
 

@@ -244,7 +244,6 @@ PLAYS = (
     HPAPlay(
         "a target for the whole pool goes by the three replicas that are ready",
         start=4,
-        is_ours=False,
         behavior={"scaleUp": UP_AT_ONCE, "scaleDown": _rules(5, ALL)},
         metrics=(_metric(50.0, 1, 1.09, 2, 2, 0.95, 3.4, 0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.1, target_type="Value"),),
     ),

@@ -14,7 +14,7 @@ from policies.history import new_history, with_rescale
 from policies.hpa.metric_proposal import milli_target, milli_value
 from policies.hpa.metrics import MeasuredMetric, PodCounts, TargetType
 from policies.hpa.reconcile import HPAMemory, HPASpec, reconcile
-from policies.observation import QueryUnknown
+from policies.observation import QueryUnknown, ReplicaCounts
 from policies.parameters import ScalingParameters
 from tests.builders import NOW, a_decision_input, a_policy, an_observation
 
@@ -61,17 +61,31 @@ class Play:
     minimum: int
     maximum: int
     behavior: ScalingBehavior
-    targets: tuple[float, ...]
+    targets: tuple[tuple[TargetType, float], ...]
     values: tuple[tuple[float | None, ...], ...]
+    unready: int = 0  # replicas of any count that are not ready
     set_by_others: dict[int, int] = field(default_factory=dict)
+
+    def counts(self, current: int) -> ReplicaCounts:
+        """The target with so many replicas."""
+        return ReplicaCounts(current, current, ready=max(0, current - self.unready))
 
 
 @st.composite
 def plays(draw: st.DrawFn) -> Play:
     minimum = draw(st.integers(1, 10))
-    targets = draw(st.lists(st.sampled_from([0.1, 0.3, 1.0, 2.5, 7.0, 1000.0]), min_size=1, max_size=3))
+    kinds = st.sampled_from([TargetType.AVERAGE_VALUE, TargetType.AVERAGE_VALUE, TargetType.VALUE])
+    numbers = st.sampled_from([0.1, 0.3, 1.0, 2.5, 7.0, 1000.0])
+    targets = draw(st.lists(st.tuples(kinds, numbers), min_size=1, max_size=3))
     demand = st.one_of(st.floats(0.0, 60.0), st.integers(0, 400).map(lambda tenths: tenths / 10))
-    per_sync = st.tuples(*(demand.map(lambda replicas, target=target: replicas * target) for target in targets))
+    # Of a Value target the quantity is a multiple of what it should be, not of what one replica should have.
+    ratio = st.one_of(st.floats(0.0, 3.0), st.integers(0, 40).map(lambda tenths: tenths / 10))
+    per_sync = st.tuples(
+        *(
+            (ratio if kind is TargetType.VALUE else demand).map(lambda times, target=target: times * target)
+            for kind, target in targets
+        )
+    )
     values: list[tuple[float | None, ...]] = list(draw(st.lists(per_sync, min_size=5, max_size=40)))
     # Fewer in a row than would be a hole in our history, on which we shrink nothing.
     missing = st.tuples(st.integers(1, len(values) - 1), st.integers(0, len(targets) - 1))
@@ -84,6 +98,7 @@ def plays(draw: st.DrawFn) -> Play:
         behavior=draw(behaviors),
         targets=tuple(targets),
         values=tuple(values),
+        unready=draw(st.integers(0, 3)),
         set_by_others=draw(st.dictionaries(st.integers(1, len(values) - 1), st.integers(1, 70), max_size=2)),
     )
 
@@ -96,7 +111,8 @@ def play_ours(play: Play) -> list[int]:
         coldStart={"priorSeconds": 1},
         signals={
             "custom": [
-                {"name": f"m{index}", "query": "q", "perReplica": target} for index, target in enumerate(play.targets)
+                {"name": f"m{index}", "query": "q", "perPool" if kind is TargetType.VALUE else "perReplica": target}
+                for index, (kind, target) in enumerate(play.targets)
             ]
         },
     )
@@ -107,13 +123,14 @@ def play_ours(play: Play) -> list[int]:
         now = NOW + sync * SYNC_SECONDS
         current = play.set_by_others.get(sync, current)
         metrics = an_observation(
-            ready=current,
+            ready=play.counts(current).ready,
             queries={
                 f"custom/m{index}": QueryUnknown("no series") if value is None else value
                 for index, value in enumerate(values)
             },
         )
-        decision = decide(a_decision_input(policy, metrics, replicas=current, history=history, now_seconds=now))
+        counted = play.counts(current)
+        decision = decide(a_decision_input(policy, metrics, replicas=counted, history=history, now_seconds=now))
         history = decision.next_history
         if decision.desired_replicas != current:
             history = with_rescale(history, play.behavior, now, current, decision.desired_replicas)
@@ -128,13 +145,12 @@ def play_stock(play: Play) -> list[int]:
     for sync, values in enumerate(play.values):
         current = play.set_by_others.get(sync, current)
         metrics = tuple(
-            MeasuredMetric(
-                TargetType.AVERAGE_VALUE, milli_target(target), () if value is None else (milli_value(value),)
-            )
-            for target, value in zip(play.targets, values, strict=True)
+            MeasuredMetric(kind, milli_target(target), () if value is None else (milli_value(value),))
+            for (kind, target), value in zip(play.targets, values, strict=True)
         )
         spec = HPASpec(play.minimum, play.maximum, metrics, tolerance, play.behavior)
-        outcome = reconcile(spec, PodCounts(current, current, current, current), memory, NOW + sync * SYNC_SECONDS)
+        pods = PodCounts(current, current, play.counts(current).ready, current)
+        outcome = reconcile(spec, pods, memory, NOW + sync * SYNC_SECONDS)
         memory, current = outcome.memory, outcome.replicas
         counts.append(current)
     return counts

@@ -17,7 +17,7 @@ from policies.history import new_history, with_rescale
 from policies.hpa.metric_proposal import Tolerance, milli_target, milli_value
 from policies.hpa.metrics import MeasuredMetric, PodCounts, TargetType
 from policies.hpa.reconcile import HPAMemory, HPASpec, reconcile
-from policies.observation import QueryUnknown, QueryValue
+from policies.observation import QueryUnknown, QueryValue, ReplicaCounts
 from tests.builders import a_decision_input, a_policy, an_observation
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.parity.hpa_plays import PLAYS, SYNC_SECONDS, HPAPlay, Value
@@ -30,6 +30,8 @@ CONTROLLER_WINDOW_SECONDS = 5.0
 # A machine that is busy with other things may spoil a play; it is played again, and compared as far as it is sound.
 ROUNDS = 4
 LONG_ENOUGH = 0.5
+# Our words for the two kinds of target.
+TARGETS = {"AverageValue": "perReplica", "Value": "perPool"}
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def counts_of_ours(play: HPAPlay, syncs: list[Sync]) -> list[int]:
         coldStart={"priorSeconds": 1},
         signals={
             "custom": [
-                {"name": f"m{index}", "query": "q", "perReplica": metric.target}
+                {"name": f"m{index}", "query": "q", TARGETS[metric.target_type]: metric.target}
                 for index, metric in enumerate(play.metrics)
             ]
         },
@@ -59,8 +61,9 @@ def counts_of_ours(play: HPAPlay, syncs: list[Sync]) -> list[int]:
     for place, sync in enumerate(syncs):
         current = play.set_by_others.get(place, current)
         queries = {f"custom/m{index}": query_answer(value) for index, value in enumerate(sync.values)}
-        metrics = an_observation(ready=current, queries=queries)
-        seen = a_decision_input(policy, metrics, replicas=current, history=history, now_seconds=sync.at_seconds)
+        metrics = an_observation(ready=READY_PODS, queries=queries)
+        counts_now = ReplicaCounts(current, current, ready=READY_PODS)
+        seen = a_decision_input(policy, metrics, replicas=counts_now, history=history, now_seconds=sync.at_seconds)
         decision = decide(seen)
         history = decision.next_history
         if decision.desired_replicas != current:

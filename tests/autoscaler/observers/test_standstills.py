@@ -19,7 +19,10 @@ IDLE = (0.0, 0.0)
 UNKNOWN = (0.0, None)
 GONE = None
 
-_Look = tuple[float, float | None] | None
+_Look = tuple[float, float | None] | tuple[float, float | None, bool] | None
+
+
+PRESUMED = (0.0, 0.0, True)  # it has requests and did nothing, and nobody looked
 
 
 def standing_after(*looks: tuple[_Look, _Look], patience: Patience = TOKENS_BY_STEP) -> str:
@@ -70,3 +73,22 @@ def test_an_engine_that_counts_tokens_when_a_request_has_finished_gets_more_time
     half_minutes: int, expected: str
 ) -> None:
     assert standing_after(*[(STILL, BUSY)] * half_minutes, patience=TOKENS_BY_REQUEST) == expected
+
+
+@pytest.mark.parametrize("patience", [TOKENS_BY_STEP, TOKENS_BY_REQUEST])
+@pytest.mark.parametrize(
+    ("looks", "expected"),
+    [
+        pytest.param([(PRESUMED, BUSY)], "a still", id="at the first look"),
+        pytest.param([(PRESUMED, BUSY)] * 2 + [(STILL, BUSY)], "a still", id="as soon as it has been watched"),
+        pytest.param([(PRESUMED, BUSY), (UNKNOWN, BUSY)], "a still", id="while it is not seen"),
+        pytest.param([(PRESUMED, BUSY), (BUSY, BUSY)], "", id="until it goes on"),
+        pytest.param([(PRESUMED, BUSY), (IDLE, BUSY)], "", id="until it has nothing to do"),
+        pytest.param([(PRESUMED, IDLE)], "", id="not where nobody goes on"),
+    ],
+)
+def test_what_is_presumed_to_stand_still_counts_for_no_growth_from_the_first_look_on(
+    looks: list[tuple[_Look, _Look]], expected: str, patience: Patience
+) -> None:
+    """Whatever the engine: else a queue that nobody serves would order a fleet at each start of the controller."""
+    assert standing_after(*looks, patience=patience) == expected

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from policies.decision import decide
+from policies.observation import ReplicaCounts
 from policies.reasons import Reason
 from tests.builders import a_decision_input, a_policy, an_observation
 
@@ -45,6 +46,29 @@ def test_the_band_has_a_width_of_its_own_in_each_direction() -> None:
     assert proposal(9.4, 10, tolerance_down=0.06)[0] == 10
     assert proposal(9.39, 10, tolerance_down=0.06)[0] == 10  # one replica fewer would not be enough
     assert proposal(8.9, 10, tolerance_down=0.0)[0] == 9
+
+
+@pytest.mark.parametrize(
+    ("value", "sessions", "replicas"),
+    [
+        pytest.param(2.0, 0.0, 6, id="as it should be: all six stay, though only four are ready"),
+        pytest.param(2.1, 0.0, 6, id="5 % more"),
+        pytest.param(2.2, 0.0, 5, id="10 % more: of the four that are ready"),
+        pytest.param(1.79, 0.0, 4, id="less than 10 % less"),
+        pytest.param(2.0, 9.0, 9, id="another vote asks for more"),
+        pytest.param(2.0, 4.0, 6, id="another vote asks for less"),
+    ],
+)
+def test_a_quantity_of_the_whole_pool_has_its_band_around_what_it_should_be(
+    value: float, sessions: float, replicas: int
+) -> None:
+    custom = [
+        {"name": "latency", "query": "q", "perPool": 2},
+        {"name": "sessions", "query": "q", "perReplica": 1},
+    ]
+    metrics = an_observation(queries={"custom/latency": value, "custom/sessions": sessions}, ready=4)
+    seen = a_decision_input(a_policy(signals={"custom": custom}), metrics, replicas=ReplicaCounts(6, 6, ready=4))
+    assert decide(seen).steps[0].after == replicas
 
 
 def test_a_count_that_somebody_wrote_down_is_never_within_the_band() -> None:
