@@ -21,6 +21,7 @@ def render_record(record: DecisionRecord) -> RenderableType:
     supply = (
         f"replicas: {replicas.spec} asked for, {replicas.ready} ready, {replicas.starting} starting, "
         f"{replicas.stuck} stuck, {replicas.terminating} terminating"
+        + (f", {replicas.leaving} on nodes about to go" if replicas.leaving else "")
     )
     return Group(
         headline(record),

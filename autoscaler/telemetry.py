@@ -35,6 +35,9 @@ class PoolCollector(Collector):
         ready = GaugeMetricFamily("tokenscaler_ready_replicas", "Replicas that serve.", labels=pool_labels)
         starting = GaugeMetricFamily("tokenscaler_starting_replicas", "Replicas starting in time.", labels=pool_labels)
         stuck = GaugeMetricFamily("tokenscaler_stuck_replicas", "Replicas that fail to start.", labels=pool_labels)
+        leaving = GaugeMetricFamily(
+            "tokenscaler_leaving_replicas", "Replicas whose node is about to go.", labels=pool_labels
+        )
         coverage = GaugeMetricFamily(
             "tokenscaler_coverage_ratio", "Share of ready replicas with fresh samples.", labels=pool_labels
         )
@@ -61,9 +64,10 @@ class PoolCollector(Collector):
                 continue
             desired.add_metric(labels, report.decision.desired_replicas)
             spec.add_metric(labels, report.workload.replicas.spec)
-            ready.add_metric(labels, report.workload.replicas.ready)
+            ready.add_metric(labels, report.workload.replicas.serving)
             starting.add_metric(labels, report.workload.replicas.starting)
             stuck.add_metric(labels, report.workload.replicas.stuck)
+            leaving.add_metric(labels, report.workload.replicas.leaving)
             binding.add_metric([*labels, report.decision.reason.value], 1.0)
             metrics = report.decision_input.metrics
             coverage.add_metric(labels, metrics.coverage if isinstance(metrics, MetricsObservation) else 0.0)
@@ -76,7 +80,7 @@ class PoolCollector(Collector):
             for vote in report.decision.recommendations:
                 if vote.replicas is not None:
                     votes.add_metric([*labels, vote.recommender], vote.replicas)
-        yield from (desired, spec, ready, starting, stuck, coverage, cold_start, divergence, binding, votes)
+        yield from (desired, spec, ready, starting, stuck, leaving, coverage, cold_start, divergence, binding, votes)
 
 
 def _reason(report: PoolReport) -> Reason:

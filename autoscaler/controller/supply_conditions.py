@@ -46,9 +46,13 @@ def judge_selector(workload: Workload) -> Judgement:
 
 
 def _replicas(counts: ReplicaCounts, metrics: MetricsObservation | ObservationUnavailable) -> Judgement:
-    if counts.stuck == 0:
+    if counts.stuck == 0 and counts.leaving == 0:
         return ConditionStatus.TRUE, Reason.REPLICAS_WORK, "no replica is stuck"
     parts = []
+    if counts.leaving:
+        serving = f"{counts.leaving_ready} still {'serves' if counts.leaving_ready == 1 else 'serve'}"
+        gone = f"{counts.leaving} of {counted(counts.spec, 'replica')}"
+        parts.append(f"{gone} on a node that is noticed, being deleted, gone or not Ready: {serving}")
     if counts.stuck > counts.wedged:
         late = f"{counts.stuck - counts.wedged} of {counted(counts.spec, 'replica')}"
         parts.append(f"{late} not ready in time, or without a node")
@@ -56,6 +60,8 @@ def _replicas(counts: ReplicaCounts, metrics: MetricsObservation | ObservationUn
         names = ", ".join(metrics.wedged_replicas[:NAMED_REPLICAS])
         more = ", ..." if counts.wedged > NAMED_REPLICAS else ""
         parts.append(f"{counts.wedged} wedged, with requests and no progress while others go on: {names}{more}")
+    if counts.stuck == 0:
+        return ConditionStatus.FALSE, Reason.LEAVING_REPLICAS, "; ".join(parts)
     reason = Reason.WEDGED_REPLICAS if counts.wedged else Reason.STUCK_REPLICAS
     return ConditionStatus.FALSE, reason, "; ".join(parts)
 

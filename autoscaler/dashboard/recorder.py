@@ -138,7 +138,7 @@ def _columns(report: Decided) -> dict[str, float | None]:
     counts, decision, metrics = report.workload.replicas, report.decision, report.decision_input.metrics
     columns: dict[str, float | None] = {
         "desired": decision.desired_replicas,
-        "ready": counts.ready,
+        "ready": counts.serving,
         "starting": counts.starting + counts.stuck,
     }
     columns |= {VOTE_PREFIX + vote.recommender: vote.replicas for vote in decision.recommendations}

@@ -60,6 +60,20 @@ def pools(telemetry: Telemetry) -> set[str]:
             a_decision_report(replicas=ReplicaCounts(6, 6, 4, 0, 2)), "tokenscaler_stuck_replicas", {}, 2.0, id="stuck"
         ),
         pytest.param(
+            a_decision_report(replicas=ReplicaCounts(6, 6, 4, leaving=2, leaving_ready=1)),
+            "tokenscaler_leaving_replicas",
+            {},
+            2.0,
+            id="about to go",
+        ),
+        pytest.param(
+            a_decision_report(replicas=ReplicaCounts(6, 6, 4, leaving=2, leaving_ready=1)),
+            "tokenscaler_ready_replicas",
+            {},
+            5.0,
+            id="those that are about to go serve until then",
+        ),
+        pytest.param(
             a_decision_report(cold_start=ColdStart(50.0, 80.0, 90.0, starts=7)),
             "tokenscaler_cold_start_seconds",
             {"quantile": "0.9"},
