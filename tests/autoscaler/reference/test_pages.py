@@ -11,6 +11,7 @@ from autoscaler.api.inference_scaler import InferenceScalerSpec
 from autoscaler.api.structural_schema import structural_schema
 from autoscaler.reference.knobs import Knob, knobs
 from autoscaler.reference.pages import PAGES
+from autoscaler.reference.record_fields import broken_promises, promised_fields
 
 ROOT = Path(__file__).parents[3]
 KNOBS = [
@@ -23,6 +24,24 @@ KNOBS = [
 @pytest.mark.parametrize("path", PAGES, ids=str)
 def test_the_page_is_what_the_types_say(path: Path) -> None:
     assert (ROOT / path).read_text(encoding="utf-8") == PAGES[path](), "`make reference` writes it anew"
+
+
+def test_a_field_or_default_of_the_record_changes_only_with_its_schema_version() -> None:
+    assert broken_promises() == [], "old records mean something else now: raise SCHEMA_VERSION (decision_record.py)"
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "ReplicaCounts.ready: whole number, required",
+        "ReplicaCounts.starting: whole number, `0`",
+        "LearnedCapacity.safeUtilization: number, `0.7`",
+        "ScaleDownRules.stabilizationWindowSeconds: whole number, `300`",
+        "KVCacheParameters.headroomPercent: number, `15`",
+    ],
+)
+def test_a_record_promises_its_defaults_and_the_policys(promise: str) -> None:
+    assert promise in promised_fields()
 
 
 @pytest.mark.parametrize("knob", KNOBS)
