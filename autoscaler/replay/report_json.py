@@ -130,9 +130,23 @@ def _policy(outcome: PolicyOutcome, clairvoyant: Clairvoyant | None) -> dict[str
     hours = figures["accelerator_hours"]
     ratio = hours / clairvoyant.accelerator_hours if clairvoyant is not None and hours is not None else None
     document: dict[str, Any] = {**figures, **_of_types(outcome.results), "ratio_to_clairvoyant": ratio}
+    for first in outcome.results[:1]:
+        document |= _limits(first)
     if len(outcome.results) > 1:
         document["by_seed"] = [_by_seed(result) for result in outcome.results]
     return document
+
+
+def _limits(result: PoolResult) -> dict[str, Any]:
+    """Every write of a NodePool's limits in the first seed's run, seconds from its start; nothing without nodes."""
+    if result.nodes is None:
+        return {}
+    began_at = result.started_at_seconds
+    changes = [
+        {"at_s": change.at_seconds - began_at, "node_pool": change.node_pool, "nodes": change.to_nodes}
+        for change in result.nodes.limit_changes
+    ]
+    return {"limits": changes}
 
 
 def _by_seed(result: PoolResult) -> dict[str, Any]:
