@@ -1,0 +1,195 @@
+"""On a real Karpenter: replicas of nodes that go are replaced before they die, and nothing wrong is written meanwhile.
+
+The controller runs with the shipped roles and no other right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from autoscaler.cli import app
+from tests.cluster.conftest import CRD_DIRECTORY, StartController, StartFleet
+from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.controller_process import ControllerProcess
+from tests.cluster.harness.fleet import Fleet
+from tests.cluster.harness.node_pools import INSTANCE_TYPES, NODE_CLASS, limits_of, node_pool, nodes_of
+from tests.cluster.harness.policies import quick_policy
+from tests.servers.process import wait_until
+from tests.servers.vllm_exporters import PoolLoad
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+
+DEPLOY_DIRECTORY = Path(__file__).parents[2] / "deploy"
+POOL_PATH = "/apis/tokenscaler.io/v1alpha1/acceleratorpools"
+NODE_CLAIMS_PATH = "/apis/karpenter.sh/v1/nodeclaims"
+POOL = {
+    "apiVersion": "tokenscaler.io/v1alpha1",
+    "kind": "AcceleratorPool",
+    "metadata": {"name": "h100"},
+    "spec": {
+        "mode": "Manage",
+        "latencyClass": "Interactive",
+        "nodePools": {"onDemand": "od"},
+        "nodeShape": {"accelerators": 8, "cpu": 192},
+        "ceilings": {"accelerators": 64},
+    },
+}
+
+
+@pytest.fixture
+def karpenter_plane() -> Iterator[ControlPlane]:
+    with ControlPlane(karpenter_instance_types=INSTANCE_TYPES) as started:
+        started.apply(CRD_DIRECTORY)
+        started.apply(NODE_CLASS)
+        yield started
+
+
+def _shipped_rules() -> Iterator[dict[str, Any]]:
+    """Those of deploy/base and of the overlay that manages limits, for the NodePool of this test."""
+    files = [*(DEPLOY_DIRECTORY / "base").glob("*.yaml"), DEPLOY_DIRECTORY / "overlays/node-pools/role_node_pools.yaml"]
+    for file in sorted(files):
+        for document in yaml.safe_load_all(file.read_text()):
+            if document and document["kind"] in ("Role", "ClusterRole"):
+                for rule in document["rules"]:
+                    yield rule | (
+                        {"resourceNames": ["od"]}
+                        if "nodepools" in rule.get("resources", ()) and "patch" in rule["verbs"]
+                        else {}
+                    )
+
+
+def _queue(replicas: int) -> PoolLoad:
+    return PoolLoad(running=replicas, waiting=4 * replicas)
+
+
+def _start(
+    plane: ControlPlane, start_fleet: StartFleet, start_controller: StartController
+) -> tuple[Fleet, ControllerProcess]:
+    """Two replicas of a node each, under a controller with the shipped rights, whose limits are in step."""
+    plane.apply(node_pool("od", "on-demand", limits={"nvidia.com/gpu": "16", "cpu": "384"}, weight=10))
+    fleet = start_fleet(replicas=2, on=plane, accelerators=8)
+    plane.api.create(POOL_PATH, POOL)
+    fleet.create_scaler(quick_policy() | {"acceleratorPoolRef": {"name": "h100"}})
+    fleet.set_load(_queue(2))
+    kubeconfig = plane.create_service_account(fleet.namespace, "tokenscaler", list(_shipped_rules()))
+    controller = start_controller(fleet, kubeconfig=kubeconfig)
+    controller.wait_deciding(records=3)
+    wait_until(lambda: limits_of(plane, "od")["nvidia.com/gpu"] == "24", "two nodes and one to spare", 30)
+    return fleet, controller
+
+
+def test_nodes_that_go_and_a_karpenter_that_stops(karpenter_plane, start_fleet, start_controller) -> None:
+    """One story, because a control plane with Karpenter and a scraped fleet take half a minute to start."""
+    plane = karpenter_plane
+    fleet, controller = _start(plane, start_fleet, start_controller)
+
+    # A drain that may not evict: Karpenter itself makes no replacement for such a pod.
+    _block_evictions(plane, fleet)
+    first = sorted(fleet.pod_names())[0]
+    node = _node_of(plane, fleet, first)
+    plane.api.delete(f"{NODE_CLAIMS_PATH}/{_claim_of(plane, node)}")
+    fleet.wait_ready(3)
+    assert first in fleet.pod_names(), "it serves until it is evicted"
+    assert fleet.replicas() == 3
+    _assert_replaced_when_seen(controller, planned=2)
+    assert "no pod of Deployment" in _doctor_says(plane)
+
+    plane.api.delete(f"{_budgets_path(fleet)}/vllm")
+    wait_until(lambda: node not in nodes_of(plane, "od"), "the drain ends", 60)
+    fleet.wait_replicas(2)
+    fleet.wait_ready(2)
+    _wait_pool_condition(plane, "LimitsInStep", "od:")
+
+    # A node that is gone at once, while Karpenter is down: its pod stays Ready until somebody collects it.
+    plane.component("karpenter").kill()
+    second = _node_of(plane, fleet, sorted(fleet.pod_names())[0])
+    plane.api.merge(f"/api/v1/nodes/{second}", {"metadata": {"finalizers": None}})
+    plane.api.delete(f"/api/v1/nodes/{second}")
+    fleet.wait_replicas(3)
+    _assert_replaced_when_seen(controller, planned=2)
+    fleet.set_load(_queue(4))
+    wait_until(lambda: fleet.replicas() >= 4, "four replicas are asked for", 60)
+    _wait_pool_condition(plane, "KarpenterSilent", "is Karpenter up?")
+    assert _whole_nodes(plane) >= 5, "four replicas and one to spare, nobody or somebody looking"
+
+    plane.component("karpenter").start()
+    _wait_pool_condition(plane, "LimitsInStep", "od:")
+
+    nodes = _whole_nodes(plane)
+    plane.api.delete("/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default")
+    _wait_pool_condition(plane, "NodePoolNotReady", "NodePool od makes no nodes")
+    assert _whole_nodes(plane) <= nodes
+    assert fleet.replicas() >= 4
+    _assert_only_shipped_writes(plane, fleet)
+
+
+def _whole_nodes(plane: ControlPlane) -> int:
+    limits = limits_of(plane, "od")
+    accelerators, cpu = int(limits["nvidia.com/gpu"]), int(limits["cpu"])
+    assert (accelerators % 8, cpu) == (0, 24 * accelerators), "whole nodes, all keys together"
+    return accelerators // 8
+
+
+def _block_evictions(plane: ControlPlane, fleet: Fleet) -> None:
+    budget = {
+        "metadata": {"name": "vllm"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": fleet.name}}},
+    }
+    plane.api.create(_budgets_path(fleet), budget)
+    path = f"{_budgets_path(fleet)}/vllm"
+    wait_until(lambda: plane.api.get(path).get("status", {}).get("expectedPods") == 2, "the budget is in force", 30)
+
+
+def _budgets_path(fleet: Fleet) -> str:
+    return f"/apis/policy/v1/namespaces/{fleet.namespace}/poddisruptionbudgets"
+
+
+def _node_of(plane: ControlPlane, fleet: Fleet, pod: str) -> str:
+    return str(plane.api.get(f"/api/v1/namespaces/{fleet.namespace}/pods/{pod}")["spec"]["nodeName"])
+
+
+def _claim_of(plane: ControlPlane, node: str) -> str:
+    claims = plane.api.items(NODE_CLAIMS_PATH)
+    return next(str(each["metadata"]["name"]) for each in claims if each["status"].get("nodeName") == node)
+
+
+def _assert_replaced_when_seen(controller: ControllerProcess, *, planned: int) -> None:
+    """The very decision that first saw a replica's node go asked for its replacement."""
+    records = controller.records()
+    seen = [record for record in records if record["input"]["replicas"].get("leaving")]
+    assert seen, "a decision saw a node go"
+    wrong = [each["decision"]["message"] for each in seen if each["decision"]["desiredReplicas"] != planned + 1]
+    assert wrong == []
+
+
+def _doctor_says(plane: ControlPlane) -> str:
+    result = CliRunner().invoke(app, ["doctor", "nodepools", "--kubeconfig", str(plane.kubeconfig), "--output", "json"])
+    assert result.exit_code == 1, result.output
+    findings = json.loads(result.stdout)["findings"]
+    assert {"spec.disruption.consolidateAfter", "spec.template.spec.taints"} <= {each["field"] for each in findings}
+    return " ".join(each["consequence"] for each in findings)
+
+
+def _assert_only_shipped_writes(plane: ControlPlane, fleet: Fleet) -> None:
+    """No request was refused, and of Karpenter's objects only the limits' NodePool was patched."""
+    account = f"system:serviceaccount:{fleet.namespace}:tokenscaler"
+    mine = [event for event in plane.audit_events() if event.user == account]
+    assert {(event.verb, event.resource) for event in mine if event.code == 403} == set()
+    karpenters = [event for event in mine if event.is_write and event.resource in ("nodepools", "nodeclaims", "nodes")]
+    assert {(event.verb, event.resource, event.name) for event in karpenters} == {("patch", "nodepools", "od")}
+
+
+def _wait_pool_condition(plane: ControlPlane, reason: str, words: str) -> None:
+    def says() -> bool:
+        conditions = plane.api.get(f"{POOL_PATH}/h100").get("status", {}).get("conditions", [])
+        found = [each for each in conditions if each["type"] == "LimitsInStep" and each["reason"] == reason]
+        return any(words in each["message"] for each in found)
+
+    wait_until(says, f"LimitsInStep: {reason}", 90)
