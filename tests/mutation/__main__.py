@@ -67,7 +67,7 @@ def main() -> int:
     drawn = _drawn(modules, arguments.sample, arguments.seed)
     tally = Tally(Explanations())
     try_faults(
-        Trials(_faults(modules, drawn, arguments.seed), ROOT / "policies", arguments.seconds, tally.add),
+        Trials(_faults(modules, drawn, arguments.seed), "policies", arguments.seconds, tally.add),
         arguments.tests,
     )
     total = sum(len(module.mutations) for module in modules)

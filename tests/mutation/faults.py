@@ -1,7 +1,8 @@
 """Which small faults can be made in a module of `policies/`?
 
 mutmut says what is changed (a `<` to a `<=`, a number to the next, an argument to None). Left out are the words of a
-sentence: a string with a space in it is for people, and what it must say stands in `tests/policies/test_sentences.py`.
+sentence: a string with a space in it, or one inside an f-string, is for people; what it must say stands in
+`tests/policies/test_sentences.py`.
 """
 
 from __future__ import annotations
@@ -59,8 +60,30 @@ def faulty_module(path: Path, root: Path) -> FaultyModule:
     bare = tree.visit(_WithoutDecorators())
     bare, mutations, _, _ = create_mutations(str(path), bare.code)
     names = {node: name for name, node in _functions(bare)}
+    within_sentences = _Words()
+    bare.visit(within_sentences)
     name = ".".join(path.relative_to(root).with_suffix("").parts)
-    return FaultyModule(name, tree, dict(_functions(tree)), tuple(_of_functions(mutations, names)))
+    kept = tuple(_of_functions(mutations, names, within_sentences.found))
+    return FaultyModule(name, tree, dict(_functions(tree)), kept)
+
+
+class _Words(cst.CSTVisitor):
+    """Finds the strings inside f-strings, such as the noun that is counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[cst.CSTNode] = set()
+        self._depth = 0
+
+    def visit_FormattedString(self, node: cst.FormattedString) -> None:  # noqa: N802
+        self._depth += 1
+
+    def leave_FormattedString(self, original_node: cst.FormattedString) -> None:  # noqa: N802
+        self._depth -= 1
+
+    def visit_SimpleString(self, node: cst.SimpleString) -> None:  # noqa: N802
+        if self._depth:
+            self.found.add(node)
 
 
 class _WithoutDecorators(cst.CSTTransformer):
@@ -81,15 +104,16 @@ def _functions(tree: cst.Module) -> Iterator[tuple[str, cst.FunctionDef]]:
 
 
 def _of_functions(
-    mutations: list[Mutation], names: dict[cst.FunctionDef, str]
+    mutations: list[Mutation], names: dict[cst.FunctionDef, str], words: set[cst.CSTNode]
 ) -> Iterator[tuple[str, cst.FunctionDef, Mutation]]:
     for mutation in mutations:
         node = mutation.contained_by_top_level_function
-        if isinstance(node, cst.FunctionDef) and not _is_wording(mutation.original_node):
+        changed = mutation.original_node
+        if isinstance(node, cst.FunctionDef) and changed not in words and not _is_sentence(changed):
             yield names[node], node, mutation
 
 
-def _is_wording(node: cst.CSTNode) -> bool:
+def _is_sentence(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.SimpleString) and " " in node.value
 
 

@@ -13,7 +13,6 @@ import gc
 import json
 import os
 import signal
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -23,11 +22,10 @@ from functools import _lru_cache_wrapper, partial
 from io import StringIO
 from itertools import accumulate
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
 
 from tests.mutation.faults import Fault
 from tests.mutation.fresh_import import forget_imports
@@ -44,7 +42,7 @@ class Trials:
     """A pytest plugin that tries faults where the tests would be run."""
 
     faults: Iterable[Fault]
-    package: Path
+    package: str
     most_seconds: float
     after_each: Callable[[Fault, str], None]
     _is_trial: bool = field(default=False, init=False)
@@ -52,6 +50,8 @@ class Trials:
 
     def pytest_configure(self) -> None:
         """An example that fails is enough: to look for a smaller one would take as long as a hundred faults."""
+        from hypothesis import Phase, settings  # not before pytest, which rewrites its asserts
+
         known = settings.get_profile(settings.get_current_profile_name())
         settings.register_profile("faults", known, phases=(Phase.explicit, Phase.generate))
         settings.load_profile("faults")
@@ -60,9 +60,9 @@ class Trials:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
             raise session.Failed(f"{session.testsfailed} tests could not be collected")
-        reach = self._reach(session)
-        functions = _functions_of(self.package.name)
+        functions = _functions_of(self.package)
         gc.freeze()
+        reach = self._reach(session, functions)
         for fault in self.faults:
             tests = reach.tests(fault, self.most_seconds)
             seconds = LEAST_SECONDS + PATIENCE * sum(reach.seconds[item.nodeid] for item in tests or session.items)
@@ -79,10 +79,10 @@ class Trials:
                 self._failures.write_text(f"{report.nodeid}\n{report.longreprtext}", encoding="utf-8")
             os._exit(1)
 
-    def _reach(self, session: pytest.Session) -> _Reach:
+    def _reach(self, session: pytest.Session, functions: dict[str, list[FunctionType]]) -> _Reach:
         with tempfile.TemporaryDirectory() as folder:
             seen, self._failures = Path(folder) / "reach.json", Path(folder) / "failures"
-            verdict = _in_a_fork(partial(self._measure, session, seen), 600)
+            verdict = _in_a_fork(partial(self._measure, session, functions, seen), 600)
             if verdict != "survived":
                 why = self._failures.read_text(encoding="utf-8") if self._failures.exists() else verdict
                 raise RuntimeError(f"a test fails without any fault: {why}")
@@ -90,21 +90,21 @@ class Trials:
             reached, seconds = json.loads(seen.read_text(encoding="utf-8"))
         return _Reach.of(session.items, reached, seconds)
 
-    def _measure(self, session: pytest.Session, seen: Path) -> None:
+    def _measure(self, session: pytest.Session, functions: dict[str, list[FunctionType]], seen: Path) -> None:
         self._is_trial = True
         caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper)]
+        called: set[str] = set()
+        _note_calls(functions, called)
         reached: dict[str, list[str]] = {}
         seconds: dict[str, float] = {}
         for number, item in enumerate(session.items):
-            codes: set[CodeType] = set()
             for cache in caches:
                 cache.cache_clear()
+            called.clear()
             began = os.times().user
-            sys.settrace(_recorder(codes))
             _run(item, session.items[number + 1 : number + 2])
-            sys.settrace(None)
             seconds[item.nodeid] = os.times().user - began
-            reached[item.nodeid] = sorted({_place(code, self.package) for code in codes} - {""})
+            reached[item.nodeid] = sorted(called)
         seen.write_text(json.dumps([reached, seconds]), encoding="utf-8")
 
     def _try(self, fault: Fault, functions: Sequence[FunctionType], tests: Sequence[pytest.Item]) -> None:
@@ -141,28 +141,30 @@ def _run(item: pytest.Item, following: Sequence[pytest.Item]) -> None:
     item.ihook.pytest_runtest_protocol(item=item, nextitem=following[0] if following else None)
 
 
-def _recorder(codes: set[CodeType]) -> Callable[[FrameType, str, Any], None]:
-    def record(frame: FrameType, _event: str, _argument: Any) -> None:
-        codes.add(frame.f_code)  # no tracer of the lines is given back: calls are enough
-
-    return record
-
-
-def _place(code: CodeType, package: Path) -> str:
-    """The function as `policies.history.ScalingHistory.with_rescale`, those inside it included; "" elsewhere."""
-    path = Path(code.co_filename)
-    if not path.is_relative_to(package):
-        return ""
-    module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
-    return f"{module}.{code.co_qualname.partition('.<locals>')[0]}"
-
-
 def _functions_of(package: str) -> dict[str, list[FunctionType]]:
     found: defaultdict[str, list[FunctionType]] = defaultdict(list)
     for each in gc.get_objects():
         if isinstance(each, FunctionType) and each.__module__ and each.__module__.partition(".")[0] == package:
             found[f"{each.__module__}.{each.__qualname__}"].append(each)
     return found
+
+
+def _note_calls(functions: dict[str, list[FunctionType]], called: set[str]) -> None:
+    """From here on each function that is called adds its name to the set."""
+    for place, each in functions.items():
+        for number, function in enumerate(each):
+            if "<" in place or function.__code__.co_freevars:  # made by a function, such as those of a dataclass
+                continue
+            right = FunctionType(
+                function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+            )
+            right.__kwdefaults__ = function.__kwdefaults__
+            name = f"_right_{place.replace('.', '_')}_{number}"
+            function.__globals__.update({name: right, "_called": called})
+            source = f"def noting(*given, **named):\n    _called.add({place!r})\n    return {name}(*given, **named)"
+            made: dict[str, Any] = {}
+            exec(source, {}, made)
+            function.__code__ = made["noting"].__code__
 
 
 def _exchange(fault: Fault, functions: Sequence[FunctionType]) -> None:

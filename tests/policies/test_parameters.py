@@ -57,6 +57,47 @@ KV_CACHE = {"name": "queue", "query": "sum(q)", "perReplica": 4}
             id="a window that ends when it starts",
         ),
         pytest.param(
+            {"schedules": [{**MORNING, "minReplicas": 5, "maxReplicas": 5}]}, None, id="a window of exactly one count"
+        ),
+        pytest.param({"schedules": [{**MORNING, "minReplicas": 8}]}, None, id="a window that asks for the maximum"),
+        pytest.param(
+            {"minReplicas": 3, "schedules": [{**MORNING, "minReplicas": None, "maxReplicas": 3}]},
+            None,
+            id="a window that allows the minimum alone",
+        ),
+        pytest.param({"minReplicas": 8}, None, id="a pool of exactly one count"),
+        pytest.param(
+            {"missingData": {"fallback": {"replicas": 8}}}, None, id="a fallback to as many as there may ever be"
+        ),
+        pytest.param(
+            {"schedules": [{**MORNING, "end": None}]},
+            "schedule 'morning': start and end go together; for whole days give dates without them",
+            id="a window without an end",
+        ),
+        pytest.param(
+            {"schedules": [{**MORNING, "start": None, "end": None}]},
+            "schedule 'morning' never opens: give it start and end, or dates",
+            id="a window without any time",
+        ),
+        pytest.param(
+            {"schedules": [{**MORNING, "dates": ["2026-02-29"]}]},
+            "'2026-02-29' is no date; write 2026-12-24, or 2026-12-24/2026-12-27 for several days",
+            id="a day that its year does not have",
+        ),
+        pytest.param(
+            {"schedules": [{**MORNING, "exceptDates": ["2026-12-24/2026-12-32"]}]},
+            "'2026-12-24/2026-12-32' is no date",
+            id="several days of which the last does not exist",
+        ),
+        pytest.param(
+            {"schedules": [{**MORNING, "dates": ["2026-12-24/2026-12-23"]}]},
+            "'2026-12-24/2026-12-23' ends before it begins; write the earlier date first",
+            id="several days that are the wrong way round",
+        ),
+        pytest.param(
+            {"schedules": [{**MORNING, "dates": ["2026-12-24/2026-12-24"]}]}, None, id="from a day to the same day"
+        ),
+        pytest.param(
             {"schedules": [{**MORNING, "timezone": "Mars/Olympus"}]},
             "'Mars/Olympus' is no IANA time zone",
             id="an unknown time zone",

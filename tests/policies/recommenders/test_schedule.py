@@ -8,6 +8,7 @@ import pytest
 
 from policies.constraints.replica_bounds import bounds_at
 from policies.decision import decide
+from policies.reasons import Reason
 from policies.recommenders.schedule import ScheduleWindow, open_windows, recommend_schedule
 from tests.builders import a_decision_input, a_policy
 
@@ -193,19 +194,45 @@ NEVER = {"timezone": "UTC", "start": "0 0 29 2 *", "end": "* * * * *"}
 
 
 @pytest.mark.parametrize(
-    ("schedules", "replicas"),
+    ("schedules", "replicas", "message"),
     [
-        pytest.param([{**ALWAYS, "name": "a", "minReplicas": 7}], 7.0, id="an open window"),
+        pytest.param([{**ALWAYS, "name": "a", "minReplicas": 7}], 7.0, "schedule a asks for 7", id="an open window"),
         pytest.param(
             [{**ALWAYS, "name": "a", "minReplicas": 7}, {**ALWAYS, "name": "b", "minReplicas": 9}],
             9.0,
+            "schedule b asks for 9",
             id="the larger of two open windows",
         ),
-        pytest.param([{**NEVER, "name": "a", "minReplicas": 7}], 2.0, id="no window is open: the policy's minimum"),
-        pytest.param([{**ALWAYS, "name": "a", "maxReplicas": 7}], None, id="a window that only caps does not vote"),
+        pytest.param(
+            [{**ALWAYS, "name": "a", "minReplicas": 7}, {**ALWAYS, "name": "b", "minReplicas": 7}],
+            7.0,
+            "schedule a asks for 7",
+            id="the first of two that ask for the same",
+        ),
+        pytest.param(
+            [{**ALWAYS, "name": "a", "minReplicas": 2}],
+            2.0,
+            "schedule (no window raises the minimum now) asks for 2",
+            id="an open window that asks for the policy's own minimum",
+        ),
+        pytest.param(
+            [{**NEVER, "name": "a", "minReplicas": 7}],
+            2.0,
+            "schedule (no window raises the minimum now) asks for 2",
+            id="no window is open: the policy's minimum",
+        ),
+        pytest.param(
+            [{**ALWAYS, "name": "a", "maxReplicas": 7}, {**ALWAYS, "name": "b", "minReplicas": 9}],
+            9.0,
+            "schedule b asks for 9",
+            id="beside a window that only caps",
+        ),
+        pytest.param([{**ALWAYS, "name": "a", "maxReplicas": 7}], None, "", id="a window that only caps does not vote"),
     ],
 )
-def test_the_vote_of_the_calendar(schedules: list[dict[str, Any]], replicas: float | None) -> None:
+def test_the_vote_of_the_calendar(schedules: list[dict[str, Any]], replicas: float | None, message: str) -> None:
     votes = recommend_schedule(a_decision_input(a_policy(minReplicas=2, schedules=schedules)))
     assert [vote.replicas for vote in votes] == ([] if replicas is None else [replicas])
+    assert all(vote.message == message and vote.values == {"replicas": replicas} for vote in votes)
+    assert all((vote.recommender, vote.reason) == ("schedule", Reason.SCHEDULE) for vote in votes)
     assert all(vote.is_exact and not vote.reads_replicas for vote in votes)
