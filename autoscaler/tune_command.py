@@ -172,7 +172,9 @@ class _Tuning:
             best = outcome.best(self._checked.objective)
             is_tuned = bool(best.values)
             assert isinstance(best.contender, BaselineRun)
-            yield best.contender, Judged(f"{name} (tuned)" if is_tuned else name, best.values, best.figures)
+            front = tuple(trial.figures for trial in outcome.front()) if budget else ()
+            judged = Judged(f"{name} (tuned)" if is_tuned else name, best.values, best.figures, front=front)
+            yield best.contender, judged
 
 
 class _Progress:

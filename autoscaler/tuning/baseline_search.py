@@ -17,6 +17,8 @@ from autoscaler.tuning.study_file import Study
 # What `tokenscaler replay --tune-baselines` takes: one in a hundred requests missed is worth a tenth of the fleet.
 REPLAY_OBJECTIVE = Cost(miss=10.0, hour=1.0)
 REPLAY_BUDGET = 24
+# Simulated in less time than worker processes take to begin.
+FEW_REQUESTS = 100_000
 
 
 def baseline_dimensions(published: BaselineRun, scene: Scene, seed: int) -> tuple[NumberRange, ...]:
@@ -62,7 +64,8 @@ def best_parameters(
     def was_stopped() -> bool:
         return not goes_on(f"{name}: tuning", done / ((REPLAY_BUDGET + 1) * len(seeds)))
 
-    with RunPool((scene,), cores()) as pool:
+    requests = len(scene.search.draw(seeds[0])) * len(seeds) * REPLAY_BUDGET
+    with RunPool((scene,), cores() if requests > FEW_REQUESTS else 1) as pool:
         laboratory = Laboratory((scene,), pool, Study(), seeds, (), was_stopped, tells)
         outcome = search_baseline(published, laboratory, REPLAY_BUDGET, seeds[0])
     if outcome is None or outcome.was_stopped:

@@ -74,17 +74,22 @@ def _verdict(report: TuningReport) -> str:
 def _search_picture(report: TuningReport) -> str:
     named = [(each, each.search) for each in report.judged]
     tried = [trial.figures for trial in report.outcome.trials]
-    axes = _axes([*tried, *(figures for _, figures in named)])
+    fronts = [figures for each in report.baselines for figures in each.front]
+    axes = _axes([*tried, *fronts, *(figures for _, figures in named)])
     front = report.outcome.front()
-    line = "L".join(
-        f"{axes.x(trial.figures.accelerator_hours):.1f} {axes.y(trial.figures.missed_share):.1f}" for trial in front
-    )
     dots = "".join(
-        _dot(axes, trial.figures, "#0072b2" if trial in front else "#bbb", 4, shown_values(trial.values))
+        _dot(axes, trial.figures, COLOURS[0] if trial in front else "#bbb", 4, shown_values(trial.values))
         for trial in report.outcome.trials
     )
-    drawn = f'<path class="line" stroke="#0072b2" d="M{line}"/>{dots}{_named(axes, report, named)}'
-    return _picture("Searched part: every policy that was tried (blue: the Pareto front)", axes, drawn)
+    lines = "".join(_line(axes, each.front, _colour(each, report)) for each in report.baselines)
+    ours = _line(axes, [trial.figures for trial in front], COLOURS[0])
+    title = "Searched part: every policy that was tried; lines are Pareto fronts, of this policy and of tuned baselines"
+    return _picture(title, axes, f"{lines}{ours}{dots}{_named(axes, report, named)}")
+
+
+def _line(axes: _Axes, front: Sequence[Figures], colour: str) -> str:
+    points = "L".join(f"{axes.x(each.accelerator_hours):.1f} {axes.y(each.missed_share):.1f}" for each in front)
+    return f'<path class="line" stroke="{colour}" d="M{points}"/>' if points else ""
 
 
 def _held_out_picture(report: TuningReport) -> str:

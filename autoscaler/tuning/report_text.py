@@ -10,6 +10,7 @@ from rich.table import Table
 from autoscaler.tuning.figures import Figures
 from autoscaler.tuning.search import SearchOutcome
 from autoscaler.tuning.tuning_report import TuningReport, hours, percent, shown_values
+from autoscaler.tuning.verdict import at_ends
 
 # Longer fronts are thinned; the page and the JSON have all of it.
 MOST_ROWS = 12
@@ -59,6 +60,9 @@ def _said(report: TuningReport) -> Iterator[str]:
     yield f"Chosen by {report.objective.shown()}: {report.verdict.reason}."
     if report.verdict.keeps_given:
         yield "The given policy is kept."
+        return
+    for each in at_ends(report.found.values, report.dimensions):
+        yield f"{each}; a wider range may hold a better one."
 
 
 def _cells(figures: Figures) -> list[str]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from autoscaler.api.inference_scaler import InferenceScaler
-from autoscaler.tuning.dimension import Values, shown_value
+from autoscaler.tuning.dimension import Dimension, NumberRange, Values, shown_value
 from autoscaler.tuning.figures import Figures
 from autoscaler.tuning.objective import Objective
 from autoscaler.tuning.policy_text import Change
 from autoscaler.tuning.policy_variant import effective_value, is_set
 
 FORECAST_MODE = "forecast.mode"
+# A value so near to the end of its range, as a share of it, may be there for want of more.
+NEAR_END = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Judged:
     values: Values
     search: Figures
     held_out: Figures | None = None
+    front: tuple[Figures, ...] = ()  # of its own search, where there was one
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,16 @@ def changes(scaler: InferenceScaler, content: Mapping[str, Any], values: Values)
         if is_off and path == FORECAST_MODE and scaler.spec.forecast is None:
             continue
         yield Change(path, _was(content, path, before), value)
+
+
+def at_ends(values: Values, dimensions: Sequence[Dimension]) -> Iterator[str]:
+    """The ranges at whose end a value lies: what is best may lie beyond."""
+    for each in dimensions:
+        value = values.get(each.path)
+        if not isinstance(each, NumberRange) or not isinstance(value, int | float):
+            continue
+        if min(value - each.low, each.high - value) <= NEAR_END * (each.high - each.low):
+            yield f"{each.path} {shown_value(value)} lies at the end of what was searched ({each.shown()})"
 
 
 def _was(content: Mapping[str, Any], path: str, before: Any) -> str:

@@ -91,6 +91,13 @@ def test_the_report_has_the_figures_of_every_policy_and_of_the_clairvoyant_plan(
     assert "static-peak" in screen
 
 
+def test_a_tuned_baseline_is_named_so_where_it_has_something_to_be_tuned(written: Written) -> None:
+    request = written.request(baselines=("keda-hpa", "static-mean"), tunes_baselines=True, end_seconds=60.0)
+    code, _ = ran(request)
+    assert code == 0
+    assert list(written.document()["policies"]) == ["chat", "keda-hpa (tuned)", "static-mean"]
+
+
 def test_every_decision_can_be_explained_afterwards(written: Written) -> None:
     code, _ = ran(written.request())
     assert code == 0

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from autoscaler.api.inference_scaler import InferenceScaler, parse_inference_scaler
 from autoscaler.replay.fleet_description import Fleet, fleet_from
 from autoscaler.replay.trace import shipped_trace
 from autoscaler.replay.trace_load import trace_load
@@ -14,6 +13,7 @@ from autoscaler.tuning.default_search import default_search
 from autoscaler.tuning.dimension import NumberRange
 from autoscaler.tuning.scenes import Scene, cut_scene
 from autoscaler.tuning.search_range import read_range
+from tests.tuning_builders import a_scaler
 
 SHRINKING = [
     "behavior.scaleDown.stabilizationWindowSeconds",
@@ -28,24 +28,6 @@ def scene() -> Scene:
     fleet = fleet_from("llama-3.1-8b-bf16-1xa100-vllm")
     assert isinstance(fleet, Fleet)
     return cut_scene("chat", fleet, trace_load(shipped_trace("azure_conversation_2023"), 4.0, 0.0, 600.0, 0), 50.0)
-
-
-def a_scaler(**spec: Any) -> InferenceScaler:
-    scaler = parse_inference_scaler(
-        {
-            "apiVersion": "tokenscaler.io/v1alpha1",
-            "kind": "InferenceScaler",
-            "metadata": {"name": "chat"},
-            "spec": {
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "vllm-chat"},
-                "engine": "vllm",
-                "maxReplicas": 8,
-                **spec,
-            },
-        }
-    )
-    assert isinstance(scaler, InferenceScaler)
-    return scaler
 
 
 @pytest.mark.parametrize(

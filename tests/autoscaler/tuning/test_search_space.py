@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from autoscaler.tuning.search_space import SearchRefused, combinations, read_search
+from tests.tuning_builders import a_policy_document
 
 WINDOW = "behavior.scaleDown.stabilizationWindowSeconds=60..900"
-
-
-def a_policy(**spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "tokenscaler.io/v1alpha1",
-        "kind": "InferenceScaler",
-        "metadata": {"name": "chat"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "vllm-chat"},
-            "engine": "vllm",
-            "minReplicas": 1,
-            "maxReplicas": 8,
-            **spec,
-        },
-    }
 
 
 @pytest.mark.parametrize(
@@ -37,7 +21,7 @@ def a_policy(**spec: Any) -> dict[str, Any]:
     ],
 )
 def test_a_search_that_the_policy_admits(texts: list[str], size: float) -> None:
-    dimensions = read_search(texts, a_policy())
+    dimensions = read_search(texts, a_policy_document())
     assert not isinstance(dimensions, SearchRefused)
     assert combinations(dimensions) == size
 
@@ -60,12 +44,12 @@ def test_a_search_that_the_policy_admits(texts: list[str], size: float) -> None:
     ],
 )
 def test_a_search_that_it_does_not_admit(texts: list[str], problem: str) -> None:
-    found = read_search(texts, a_policy())
+    found = read_search(texts, a_policy_document())
     assert isinstance(found, SearchRefused)
     assert any(problem in each for each in found.problems)
 
 
 def test_every_problem_is_said_at_once() -> None:
-    found = read_search(["minReplicas=4", "nothing=1..2", WINDOW], a_policy())
+    found = read_search(["minReplicas=4", "nothing=1..2", WINDOW], a_policy_document())
     assert isinstance(found, SearchRefused)
     assert len(found.problems) == 2
