@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
@@ -111,13 +110,14 @@ class NodesDescription(ParameterModel):
 
     def problems(self) -> Iterator[str]:
         """What contradicts itself, a sentence each, which begins with the field and says what to do."""
-        names = Counter(pool.name for pool in self.node_pools)
+        before: set[str] = set()
         shape = self.node_shape.shape
         for number, pool in enumerate(self.node_pools):
             place = f"nodes.nodePools[{number}]"
             kind = pool.capacity_type
-            if names[pool.name] > 1:
-                yield f"{place}.name: {names[pool.name]} NodePools are called {pool.name}; give each a name of its own"
+            if pool.name in before:
+                yield f"{place}.name: a NodePool before it is called {pool.name} too; give each a name of its own"
+            before.add(pool.name)
             if self.dollars_per_accelerator_hour.price(kind) is None:
                 field = "spot" if kind is CapacityType.SPOT else "onDemand"
                 yield (
