@@ -68,7 +68,7 @@ reference: setup ## write the generated pages anew: the decision record, the kno
 bench-capacity: setup ## how near a learned capacity comes to the truth in simulation, and what a wrong one costs (10 min)
 	@$(BIN)/python -m tests.benchmarks.capacity
 
-bench-replay: setup ## the replay's speed, and the default policy against the best plan, in simulation (an hour)
+bench-replay: setup ## the replay's speed, and the default policy against the best plan, in simulation (25 min)
 	@$(BIN)/python -m tests.benchmarks.replay --traces $(TRACES)
 
 lint: setup ## ruff, mypy --strict, import contracts

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from autoscaler.replay.cold_start import ColdStart, ColdStartPhase
-from autoscaler.replay.comparison import Stage
+from autoscaler.replay.comparison import COMFORTABLE_UTILISATION, Stage
 from autoscaler.replay.planned_counts import PlannedCounts
 from autoscaler.replay.policy_files import PoolIdentity, ReplayedPolicy
 from autoscaler.replay.replica_work import work
@@ -216,18 +216,28 @@ def _parts(stage: Stage, drawn: RequestTrace) -> tuple[_Part, ...]:
 
 
 def least_fixed_count(stage: Stage, drawn: RequestTrace, seed: int, target: float) -> int:
-    """The least fixed count at which the target is met, or beyond which nothing is gained."""
+    """The least fixed count at which the target is met, or beyond which nothing is gained.
+
+    A whole run is made for every count that is tried; so the search begins at what the busiest two minutes comfortably
+    need, and goes from there in steps that double.
+    """
     peak = work(stage.fleet.profile, stage.load.bins(drawn, BIN_SECONDS), stage.fleet.objectives)
-    low, high = 0, max(1, math.ceil(2.0 * float(_centred_mean(peak, 8).max())) + 1)
+    busiest = float(_centred_mean(peak, 8).max())
+    missed, met = 0, max(1, math.ceil(2.0 * busiest) + 1)
 
     def meets(count: int) -> bool:
         result = stage.run(planned_policy("static-peak", (count,)), drawn, seed)
         return result.was_stopped or (result.attainment or 0.0) >= target
 
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if meets(middle) else (middle, high)
-    return high
+    tried, step = math.ceil(busiest / COMFORTABLE_UTILISATION), max(1, math.ceil(busiest / 16.0))
+    while met - missed > 1:
+        tried = tried if missed < tried < met else (missed + met) // 2
+        if meets(tried):
+            met, tried = tried, tried - step
+        else:
+            missed, tried = tried, tried + step
+        step *= 2
+    return met
 
 
 def _centred_mean(values: FloatArray, bins: int) -> FloatArray:

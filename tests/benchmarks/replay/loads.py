@@ -1,4 +1,4 @@
-"""Which loads is the default policy judged on? Recorded ones and made-up ones, of a mean work of 12 replicas each."""
+"""Which loads is the default policy judged on? Recorded ones and made-up ones, most of a mean work of 12 replicas."""
 
 from __future__ import annotations
 
@@ -22,21 +22,29 @@ SMOOTH, PREDICTABLE, UNANNOUNCED, AGENTS = "smooth", "noisy or predictable", "un
 
 @dataclass(frozen=True, slots=True)
 class BenchLoad:
-    """A load, its class, and the part of it that is run; the part before it is the forecaster's past."""
+    """A load, its class, and the part of it that is run; the part before it is the forecaster's past.
+
+    `mean_work` None leaves the load as large as it is.
+    """
 
     name: str
     kind: str
     trace: Callable[[], Trace]
     starts: float = 0.0
     lasts: float = 2.0 * HOUR
+    mean_work: float | None = MEAN_WORK
+    maximum: int = 64  # replicas
+    sampled_one_in: int = 1
 
     def on(self, fleet: Fleet) -> TraceLoad:
-        """The load at a scale at which its mean work is that of 12 replicas."""
+        """The load at a scale at which its mean work is that of so many replicas."""
         trace = self.trace()
+        if self.mean_work is None:
+            return trace_load(trace, 1.0, self.starts, self.starts + self.lasts, 0, self.sampled_one_in)
         once = trace_load(trace, 1.0, self.starts, self.starts + self.lasts, 0, 1)
         drawn = once.draw(1)
         mean = float(work(fleet.profile, once.bins(drawn, MINUTE), fleet.objectives).mean())
-        return trace_load(trace, MEAN_WORK / mean, self.starts, self.starts + self.lasts, 0, 1)
+        return trace_load(trace, self.mean_work / mean, self.starts, self.starts + self.lasts, 0, 1)
 
 
 def _minutes(shape: FloatArray) -> BinnedTrace:
@@ -75,7 +83,15 @@ def loads(directory: Path) -> Mapping[str, BenchLoad]:
         BenchLoad("small", PREDICTABLE, recorded("llm_servegen_small_10min"), morning, 4 * HOUR),
         BenchLoad("wave", PREDICTABLE, _wave, 9 * DAY + 7 * HOUR, 3 * HOUR),
         BenchLoad("step", UNANNOUNCED, _step, 0.0, 2.5 * HOUR),
-        BenchLoad("agents", AGENTS, lambda: AgentSessions(sessions=2000, hours=2.0), 0.0, 2 * HOUR),
+        BenchLoad(
+            "agents",
+            AGENTS,
+            lambda: AgentSessions(sessions=10_000, hours=2.0),
+            lasts=2 * HOUR,
+            mean_work=None,
+            maximum=400,
+            sampled_one_in=4,
+        ),
     ]
     return {each.name: each for each in found if _is_there(each)}
 
