@@ -55,8 +55,7 @@ def forecast_series(
     except ValueError as error:
         return _refuse(str(error))
     fleet = GatedFleet(1, parameters)
-    for value in series.values:
-        fleet.advance(np.array([value]))
+    fleet.replay(series.values[:, None])
     forecast = fleet.advised_forecast(0, series.end_seconds)
     acting = fleet.acting_forecast(0, series.end_seconds, until_seconds=0.0)
     if isinstance(forecast, ForecastUnavailable):

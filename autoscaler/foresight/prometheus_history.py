@@ -18,6 +18,7 @@ from autoscaler.foresight.past_pieces import SECONDS_PER_DAY, Loads, Piece, Piec
 from autoscaler.prometheus.answer import FailureKind, PrometheusFailure
 from autoscaler.prometheus.settings import QuerySettings
 from autoscaler.prometheus.source import RangeSource
+from forecasting.parameters import REPLAYED_DAYS
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,6 @@ PARALLEL = 2
 ANSWER_NUMBERS = 144_000
 LONGEST_PIECE_MOMENTS = 288
 SMALLEST_PIECE_MOMENTS = 12
-FINE_DAYS = 4
 # Bins that share a value in older days: the finest that Prometheus has time for.
 STRIDES = (3, 6, 12)
 READ_WITHIN_SECONDS = 40.0
@@ -85,15 +85,14 @@ class PrometheusWorkHistory:
         """The past in pieces (bins, pools), the newest first; a failure ends it."""
         began_seconds = self._clock.monotonic_seconds()
         bins, pools = shape
-        day = SECONDS_PER_DAY // bin_seconds
-        fine = min(bins, FINE_DAYS * day)
+        fine = min(bins, round(REPLAYED_DAYS * SECONDS_PER_DAY / bin_seconds))
         moments = max(SMALLEST_PIECE_MOMENTS, min(LONGEST_PIECE_MOMENTS, ANSWER_NUMBERS // pools))
         done, stride = 0, 1
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="past") as threads:
             while done < bins:
                 if done == fine:
                     taken = self._clock.monotonic_seconds() - began_seconds
-                    stride = _affordable_stride(taken / fine * (bins - fine), READ_WITHIN_SECONDS - taken, day)
+                    stride = _affordable_stride(taken / fine, bins - fine, READ_WITHIN_SECONDS - taken)
                 newest = Piece(ends_at_seconds - done * bin_seconds, moments * stride, stride)
                 until = fine if done < fine else bins
                 # The first one finds out what there is.
@@ -117,10 +116,10 @@ def _pieces_from(newest: Piece, bins: int, bin_seconds: int) -> list[Piece]:
     ]
 
 
-def _affordable_stride(bins_seconds: float, left_seconds: float, day_bins: int) -> int:
-    """How many bins share a value in older days: read bin by bin they would take `bins_seconds`."""
-    strides = [stride for stride in STRIDES if day_bins % stride == 0] or [1]
-    return next((stride for stride in strides if bins_seconds / stride <= left_seconds), strides[-1])
+def _affordable_stride(seconds_a_bin: float, bins: int, left_seconds: float) -> int:
+    """How many bins share a value in the older days, where one bin has taken so long until now."""
+    strides = [stride for stride in STRIDES if bins % stride == 0] or [1]
+    return next((stride for stride in strides if seconds_a_bin * bins / stride <= left_seconds), strides[-1])
 
 
 def _is_too_much(failure: PrometheusFailure) -> bool:

@@ -106,11 +106,11 @@ def test_older_days_are_asked_for(seconds_a_question: float, stride: int) -> Non
     assert (loads == 100.0).all()
     pieces = ranges.asked_for("the past load")
     fine = [each for each in pieces if each.step_seconds == BIN]
-    assert sum(each.steps for each in fine) == 4 * 288
+    assert sum(each.steps for each in fine) == 3.5 * 288
     coarse = [each for each in pieces if each.step_seconds != BIN]
     assert {each.step_seconds for each in coarse} == {stride * BIN}
-    assert max(each.ends_at_seconds for each in coarse) == END - 4 * DAY
-    assert sum(each.steps for each in coarse) == 10 * 288 // stride
+    assert max(each.ends_at_seconds for each in coarse) == END - 3.5 * DAY
+    assert sum(each.steps for each in coarse) == 10.5 * 288 / stride
     assert all(f"[{stride * BIN}s]" in each.promql for each in coarse)
 
 
