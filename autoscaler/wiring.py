@@ -12,11 +12,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
+from prometheus_client import Counter
 
 from autoscaler.actuators.actuator import ReplicaActuator
 from autoscaler.actuators.dry_run import DryRunActuator
 from autoscaler.actuators.external_metric import ExternalMetricActuator
 from autoscaler.actuators.node_pool_limits import KarpenterNodePoolLimits
+from autoscaler.actuators.pod_deletion_costs import PodDeletionCosts
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
 from autoscaler.actuators.written_counts import WrittenCounts
 from autoscaler.clock import Clock, SystemClock
@@ -241,6 +243,7 @@ def _assemble(
     for collector in split_audit:
         telemetry.registry.register(collector)
     source = ScalersOfTick(parts.directory or ClusterScalers(_required(parts.cluster)))
+    metrics_observer = PrometheusMetricsObserver(parts.prometheus, settings.queries)
     reconciler = Reconciler(
         KubernetesWorkloadObserver(
             parts.cluster,
@@ -248,7 +251,7 @@ def _assemble(
             written_count=written.last,
             asked_for=node_capacity.asked_for if node_capacity else lambda *_: None,
         ),
-        PrometheusMetricsObserver(parts.prometheus, settings.queries),
+        metrics_observer,
         _actuators(settings, parts, written),
         histories,
         [
@@ -265,6 +268,7 @@ def _assemble(
         parts.executor,
         foresight,
         node_capacity,
+        _marker(parts, metrics_observer, telemetry),
     )
     loop = ControlLoop(
         reconciler,
@@ -320,6 +324,20 @@ def _node_capacity(
     scale = ScaleSubresourceActuator(parts.connection, parts.is_leader, parts.clock, written)
     prewarmer = Prewarmer(WatchedPlaceholders(parts.cluster), scale if parts.elector else None)
     return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER, prewarmer)
+
+
+def _marker(parts: _Parts, observer: PrometheusMetricsObserver, telemetry: Telemetry) -> PodDeletionCosts | None:
+    """None in a dry run: nothing is written."""
+    if parts.elector is None:
+        return None
+    emptied = Counter(
+        "tokenscaler_nodes_emptied",
+        "Nodes on which falling counts have left nothing, by choice of the replicas that go.",
+        registry=telemetry.registry,
+    )
+    return PodDeletionCosts(
+        parts.connection, parts.cluster, parts.elector.is_leader, observer.requests_in_flight, emptied.inc
+    )
 
 
 def _never() -> bool:

@@ -28,6 +28,13 @@ class EngineName(StrEnum):
     CUSTOM = "custom"
 
 
+class ScaleDownVictims(StrEnum):
+    """Who chooses which replicas go when the count falls."""
+
+    KUBERNETES = "Kubernetes"
+    WHOLE_NODES = "WholeNodes"
+
+
 class ScaleTargetRef(ParameterModel):
     """An object with a scale subresource, in the InferenceScaler's own namespace."""
 
@@ -124,6 +131,15 @@ class InferenceScalerSpec(ScalingParameters):
         ),
     )
 
+    scale_down_victims: ScaleDownVictims = Field(
+        default=ScaleDownVictims.KUBERNETES,
+        description=(
+            "Whose choice it is which replicas go. Kubernetes (default): the ReplicaSet's, which spreads. WholeNodes: "
+            "pods are marked by pod-deletion-cost so that whole nodes become empty; Deployments only, and the right to "
+            "patch pods is needed."
+        ),
+    )
+
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
         CelRule(
             rule="self.engine != 'custom' || !("
@@ -146,6 +162,15 @@ class InferenceScalerSpec(ScalingParameters):
             field_path=".scaleTargetRef",
         ),
         CelRule(
+            rule=(
+                "self.scaleDownVictims != 'WholeNodes' || ((!has(self.scaleTargetRef) || self.scaleTargetRef.kind == "
+                "'Deployment') && (!has(self.capacityTypes) || (self.capacityTypes.onDemand.scaleTargetRef.kind == "
+                "'Deployment' && self.capacityTypes.spot.scaleTargetRef.kind == 'Deployment')))"
+            ),
+            message="scaleDownVictims WholeNodes needs a Deployment: other kinds take the highest numbers away",
+            field_path=".scaleDownVictims",
+        ),
+        CelRule(
             rule="!has(self.capacityTypes) || has(self.acceleratorPoolRef)",
             message="capacityTypes needs acceleratorPoolRef: its split says how much may be on spot",
             field_path=".capacityTypes",
@@ -165,6 +190,15 @@ class InferenceScalerSpec(ScalingParameters):
             raise ValueError("capacityTypes needs acceleratorPoolRef: its split says how much may be on spot")
         if self.capacity_types is not None and self.mode is Mode.EXTERNAL_METRIC:
             raise ValueError("capacityTypes cannot be scaled through ExternalMetric: an HPA has one target")
+        return self
+
+    @model_validator(mode="after")
+    def _check_victims(self) -> Self:
+        others = sorted({reference.kind for reference in self.target_refs} - {"Deployment"})
+        if self.scale_down_victims is ScaleDownVictims.WHOLE_NODES and others:
+            raise ValueError(
+                f"scaleDownVictims WholeNodes needs a Deployment: a {others[0]} takes the highest numbers away"
+            )
         return self
 
     @property

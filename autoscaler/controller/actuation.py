@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed, ReplicaActuator
-from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.api.inference_scaler import InferenceScaler, ScaleDownVictims
 from autoscaler.controller.pool_report import Decided
 from autoscaler.controller.split_actuation import write_split
+from autoscaler.controller.victim_actuator import VictimActuator, VictimMarker
 from autoscaler.decision_record import ActuationOutcome
 from autoscaler.observers.workload import CompetingWriter, Workload
 from policies.bursts import NO_BURSTS, BurstMemory
@@ -19,6 +20,7 @@ from policies.decision_input import DecisionInput
 from policies.history import ScalingHistory, planned_replicas, with_rescale
 from policies.parameters import Mode
 from policies.reasons import Reason
+from policies.victims import NodesOfSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,23 @@ class Considered:
 
 
 def carry_out(
-    considered: Considered, actuators: Mapping[Mode, ReplicaActuator], split: ReplicaSplit | None = None
+    considered: Considered,
+    actuators: Mapping[Mode, ReplicaActuator],
+    split: ReplicaSplit | None = None,
+    marker: VictimMarker | None = None,
+    nodes: NodesOfSplit | None = None,
 ) -> Decided:
     """Writes the count by the actuator of the pool's mode, where it changes and nobody else steers the target.
 
-    `split` says how two targets share it; without one a pool with two targets is left alone.
+    `split` says how two targets share it; without one a pool with two targets is left alone. `marker` marks those that
+    are to go where the policy wants whole nodes emptied, with `nodes` in view where one target has both kinds of them.
     """
-    outcome, next_history = _outcome(considered, actuators, split)
+    actuator = actuators[considered.scaler.spec.mode]
+    is_marked = considered.scaler.spec.scale_down_victims is ScaleDownVictims.WHOLE_NODES
+    if marker is not None and is_marked and considered.will_be_written:
+        pods = considered.workload.pods
+        actuator = VictimActuator(actuator, marker, pods, None if considered.workload.parts else nodes)
+    outcome, next_history = _outcome(considered, actuator, split)
     return Decided(
         considered.scaler,
         considered.decision_input.now_seconds,
@@ -75,7 +87,7 @@ def carry_out(
 
 
 def _outcome(
-    considered: Considered, actuators: Mapping[Mode, ReplicaActuator], split: ReplicaSplit | None
+    considered: Considered, actuator: ReplicaActuator, split: ReplicaSplit | None
 ) -> tuple[ActuationOutcome, ScalingHistory]:
     """What came of the decision, and the history with the rescale in it if there was one."""
     scaler, workload, history = considered.scaler, considered.workload, considered.decision.next_history
@@ -87,7 +99,6 @@ def _outcome(
         steer = "steers" if len(considered.rivals) == 1 else "steer"
         unwritten = f", so {current} -> {desired} is not written" if desired != current else ""
         return ActuationOutcome(considered.rivals[0].reason, f"{who} {steer} it too{unwritten}"), history
-    actuator = actuators[scaler.spec.mode]
     result: Actuated | ActuationFailed
     if workload.parts:
         result = write_split(workload.parts, split, actuator)

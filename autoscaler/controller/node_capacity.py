@@ -33,6 +33,7 @@ from policies.node_capacity import (
     plan_node_capacity,
 )
 from policies.reasons import Reason
+from policies.victims import NodesOfSplit
 from policies.wording import duration
 
 logger = logging.getLogger(__name__)
@@ -68,6 +69,10 @@ class NodeCapacity(Protocol):
         `referring` has the AcceleratorPool of every scaler that refers to one, also where nothing was decided in this
         tick; None for a scaler whose spec cannot be read now.
         """
+        ...
+
+    def nodes_of_split(self, key: PoolKey) -> NodesOfSplit | None:
+        """The nodes on demand and on spot behind a scaler, as of the last tick; None where no split is to be kept."""
         ...
 
     def forget_all(self) -> None:
@@ -118,10 +123,16 @@ class NodeCapacityKeeper:
         self._histories: dict[str, _LimitsHistory] = {}
         self._outcomes: dict[str, CapacityOutcome] = {}
         self._splits = SplitMemory()
+        self._split_nodes: dict[str, NodesOfSplit] = {}
 
     def allowance(self, key: PoolKey) -> AcceleratorAllowance | None:
         """By the wishes of the last tick; None without a ceiling, and until all who share it are known."""
         return self._allowances.get(key)
+
+    def nodes_of_split(self, key: PoolKey) -> NodesOfSplit | None:
+        """By the NodePools of the last tick."""
+        wish = self._wishes.get(key)
+        return None if wish is None else self._split_nodes.get(wish.accelerator_pool)
 
     def outcome(self, pool: str) -> CapacityOutcome | None:
         """What the last tick came to for an AcceleratorPool; None where it is not managed."""
@@ -144,6 +155,9 @@ class NodeCapacityKeeper:
         seen = self._node_pools.node_pools() if managed or has_splits else {}
         node_pools = {name: each.at(now_seconds) for name, each in seen.items()}
         splits = self._split(known, node_pools) if has_splits else {}
+        self._split_nodes = {
+            pool.name: nodes for pool in known if (nodes := _nodes_of_split(pool, node_pools)) is not None
+        }
         outcomes: dict[str, CapacityOutcome] = {}
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
         for pool in managed:
@@ -328,6 +342,14 @@ def _split_ground(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen])
         can_buy_spot=not node_pools if spot is None else spot.makes_nodes,
         spot_nodes=0 if spot is None else spot.nodes_in_use,
     )
+
+
+def _nodes_of_split(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) -> NodesOfSplit | None:
+    """None without a split, and where its NodePools have not been seen."""
+    in_use = {state.capacity_type: state.nodes_in_use for state in _states(pool.spec.node_pools, node_pools)}
+    if pool.spec.split is None or len(in_use) < len(CapacityType):
+        return None
+    return NodesOfSplit(pool.spec.split.floor_percent, in_use[CapacityType.ON_DEMAND], in_use[CapacityType.SPOT])
 
 
 def _states(named: NodePools, node_pools: Mapping[str, NodePoolSeen]) -> list[NodePoolState]:

@@ -26,6 +26,7 @@ from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.node_capacity import NodeCapacity
 from autoscaler.controller.pool_report import Crashed, PoolReport, Rejected, Reporter, Unobserved
 from autoscaler.controller.replica_wish import accelerator_pool_of, may_refer, wish_of
+from autoscaler.controller.victim_actuator import VictimMarker
 from autoscaler.foresight.foresight import Foresight, SeenPool
 from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
@@ -62,6 +63,7 @@ class Reconciler:
         executor: ThreadPoolExecutor | None = None,
         foresight: Foresight | None = None,
         node_capacity: NodeCapacity | None = None,
+        marker: VictimMarker | None = None,
     ) -> None:
         """With an executor the pools of a tick are reconciled side by side, so that one slow write delays no other.
 
@@ -69,6 +71,7 @@ class Reconciler:
         """
         self._foresight = foresight
         self._node_capacity = node_capacity
+        self._marker = marker
         self._workloads = workloads
         self._metrics = metrics
         self._actuators = actuators
@@ -216,7 +219,17 @@ class Reconciler:
         if not isinstance(considered, Considered):
             return considered
         scaler = considered.scaler
-        report = _contain("actuate", _name(scaler), carry_out, considered, self._actuators, splits.get(scaler.key))
+        nodes = self._node_capacity.nodes_of_split(scaler.key) if self._node_capacity else None
+        report = _contain(
+            "actuate",
+            _name(scaler),
+            carry_out,
+            considered,
+            self._actuators,
+            splits.get(scaler.key),
+            self._marker,
+            nodes,
+        )
         if isinstance(report, _Bug):
             return Crashed(scaler, considered.decision_input.now_seconds, report.problem)
         self._histories.remember(scaler, report.next_history)

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from autoscaler.api.held_budgets import ANNOTATION as HELD_BUDGETS
 from autoscaler.api.karpenter_duration import duration_seconds
+from autoscaler.observers.node_pools import DisruptionSeen
 from policies.latency_class import ConsolidationSettings
 
 Document = dict[str, Any]
@@ -24,6 +26,7 @@ _UNINDEXED_LABELS = frozenset(
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 _LIMITED_RESOURCES = frozenset({"nvidia.com/gpu", "cpu", "memory", "ephemeral-storage"})
+DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 KEDA_PAUSED_ANNOTATION = "autoscaling.keda.sh/paused"
 
 
@@ -43,6 +46,7 @@ class WatchedPod:
     started_at_seconds: float | None = None  # when the last of its containers was started; None: not all run
     has_restarted: bool = False  # a container runs that is not its first
     owner: tuple[str, str] | None = None  # (kind, name) of its controller; None: it has none
+    deletion_cost: str | None = None  # as annotated for its ReplicaSet; None: it is not
     node: str | None = None  # None: it has none yet
 
 
@@ -81,7 +85,7 @@ class WatchedNodePool:
     nodes: int  # by its own count, those that have not registered yet included
     problem: str | None  # why it makes no nodes; None: it is ready
     limit_managers: tuple[str, ...]  # field managers that own a limit, the one that wrote last at the end
-    consolidation: ConsolidationSettings | None = None
+    disruption: DisruptionSeen | None = None
     is_judged: bool = True  # Karpenter has looked at the spec that stands there now
 
 
@@ -107,6 +111,7 @@ def reduce_pod(document: Document) -> WatchedPod | None:
         started_at_seconds=_started_at_seconds(containers),
         has_restarted=any(container.get("restartCount") for container in containers),
         owner=_controller(metadata.get("ownerReferences") or ()),
+        deletion_cost=(metadata.get("annotations") or {}).get(DELETION_COST_ANNOTATION),
         node=_interned((document.get("spec") or {}).get("nodeName")),
     )
 
@@ -212,7 +217,7 @@ def reduce_node_pool(document: Document) -> WatchedNodePool:
         nodes=int(counted) if counted.isdigit() else 0,
         problem=_not_ready_because(status.get("conditions") or ()),
         limit_managers=_limit_managers(document["metadata"].get("managedFields") or ()),
-        consolidation=_consolidation(document.get("spec") or {}),
+        disruption=_disruption(document),
         is_judged=_is_judged(document),
     )
 
@@ -224,13 +229,21 @@ def _is_judged(document: Document) -> bool:
     return not judged or max(judged) >= int(document["metadata"].get("generation") or 0)
 
 
-def _consolidation(spec: Document) -> ConsolidationSettings:
+def _disruption(document: Document) -> DisruptionSeen:
     """With Karpenter's own defaults for what is left out."""
+    spec, annotations = document.get("spec") or {}, document["metadata"].get("annotations") or {}
     disruption, node = spec.get("disruption") or {}, (spec.get("template") or {}).get("spec") or {}
-    return ConsolidationSettings(
-        sys.intern(str(disruption.get("consolidationPolicy", "WhenEmptyOrUnderutilized"))),
-        duration_seconds(str(disruption.get("consolidateAfter", "0s"))),
-        duration_seconds(str(node.get("expireAfter", "720h"))),
+    after = str(disruption.get("consolidateAfter", "0s"))
+    return DisruptionSeen(
+        ConsolidationSettings(
+            sys.intern(str(disruption.get("consolidationPolicy", "WhenEmptyOrUnderutilized"))),
+            duration_seconds(after),
+            duration_seconds(str(node.get("expireAfter", "720h"))),
+        ),
+        consolidate_after=after,
+        budgets=tuple(disruption.get("budgets") or ()),
+        held=annotations.get(HELD_BUDGETS),
+        has_annotations=bool(annotations),
     )
 
 

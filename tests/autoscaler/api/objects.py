@@ -129,6 +129,7 @@ ACCEPTED = [
         {"acceleratorPoolRef": {"name": "h100"}, "acceleratorsPerReplica": 8},
     ),
     scaler("null for the accelerators of a replica", {"acceleratorsPerReplica": None, "acceleratorPoolRef": None}),
+    scaler("whole nodes are to become empty", {"scaleDownVictims": "WholeNodes"}),
     scaler(
         "two targets, on demand and spot",
         {"scaleTargetRef": ABSENT, "acceleratorPoolRef": {"name": "h100"}, "capacityTypes": two_targets()},
@@ -185,6 +186,8 @@ REFUSED = [
            "scaleTargetRef", "or capacityTypes"),
     scaler("two targets and nobody who says how they share", {"scaleTargetRef": ABSENT, "capacityTypes": two_targets()},
            "capacityTypes", "needs acceleratorPoolRef"),
+    scaler("victims of a kind that chooses them itself", {"scaleDownVictims": "WholeNodes",
+           "scaleTargetRef.kind": "StatefulSet"}, "scaleDownVictims", "highest numbers"),
     scaler("two targets that are one", {"scaleTargetRef": ABSENT, "acceleratorPoolRef": {"name": "h100"},
            "capacityTypes": two_targets(spot="vllm-od")}, "spec.capacityTypes", "two targets"),
     scaler("two targets for an autoscaler that has one", {"scaleTargetRef": ABSENT, "mode": "ExternalMetric",

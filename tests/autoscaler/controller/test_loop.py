@@ -23,6 +23,7 @@ from policies.capacity_split import ReplicaSplit
 from policies.history import ScalingHistory
 from policies.parameters import Mode
 from policies.reasons import Reason
+from policies.victims import NodesOfSplit
 from tests.builders import NOW, a_history
 from tests.fakes.ports import FakeActuator, FakeMetrics, FakeReporter, FakeSource, FakeWorkloads
 from tests.pool_builders import KEY, a_scaler, a_workload, some_waiting
@@ -43,6 +44,9 @@ class OldShares:
         self, wishes: Sequence[ReplicaWish], referring: Mapping[PoolKey, str | None], now_seconds: float
     ) -> Mapping[PoolKey, ReplicaSplit]:
         return {}
+
+    def nodes_of_split(self, key: PoolKey) -> NodesOfSplit | None:
+        return None
 
     def forget_all(self) -> None:
         self.left = None

@@ -50,6 +50,7 @@ class Fleet:
         strategy: Document | None = None,
         group_size: int = 2,
         accelerators: int = 1,
+        capacity_type: str | None = None,
     ):
         self.control_plane = control_plane
         self.exporters = exporters
@@ -66,6 +67,7 @@ class Fleet:
                 stops_in=stops_in,
                 strategy=strategy,
                 accelerators=accelerators,
+                capacity_type=capacity_type,
             ),
             "StatefulSet": lambda count: stateful_set(self.namespace, name, count, loads_in=loads_in),
             "LeaderWorkerSet": lambda count: leader_worker_set(self.namespace, name, count, group_size),

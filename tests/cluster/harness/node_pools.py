@@ -6,20 +6,29 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.kubernetes_api import KubernetesApi
 
 Document = dict[str, Any]
 
 INSTANCE_TYPES = Path(__file__).parent / "karpenter" / "instance-types.json"
 PATH = "/apis/karpenter.sh/v1/nodepools"
-NODE_CLASS: Document = {
-    "apiVersion": "karpenter.kwok.sh/v1alpha1",
-    "kind": "KWOKNodeClass",
-    "metadata": {"name": "default"},
-    "spec": {"nodeRegistrationDelay": "1s"},
-}
+NODE_CLASSES_PATH = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
 
 
-def node_pool(name: str, capacity_type: str, *, limits: Document, weight: int) -> Document:
+def node_class(name: str) -> Document:
+    """What a NodePool's nodes are made by; without it the NodePool makes none."""
+    return {
+        "apiVersion": "karpenter.kwok.sh/v1alpha1",
+        "kind": "KWOKNodeClass",
+        "metadata": {"name": name},
+        "spec": {"nodeRegistrationDelay": "1s"},
+    }
+
+
+NODE_CLASS = node_class("default")
+
+
+def node_pool(name: str, capacity_type: str, *, limits: Document, weight: int, node_class: str = "default") -> Document:
     """A NodePool of nodes with 8 accelerators; an empty node goes after some seconds."""
     return {
         "apiVersion": "karpenter.sh/v1",
@@ -36,7 +45,7 @@ def node_pool(name: str, capacity_type: str, *, limits: Document, weight: int) -
             "template": {
                 "spec": {
                     "expireAfter": "Never",
-                    "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+                    "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": node_class},
                     "requirements": [
                         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity_type]},
                         {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["gpu-8x"]},
@@ -57,6 +66,17 @@ def nodes_of(control_plane: ControlPlane, name: str) -> list[str]:
     nodes = control_plane.api.items("/api/v1/nodes")
     labelled = [node for node in nodes if node["metadata"].get("labels", {}).get("karpenter.sh/nodepool") == name]
     return [node["metadata"]["name"] for node in labelled]
+
+
+def kinds_of_nodes(api: KubernetesApi) -> tuple[int, int]:
+    """The nodes on demand and on spot that are there and not being deleted."""
+    nodes = api.items("/api/v1/nodes")
+    kinds = [
+        node["metadata"]["labels"].get("karpenter.sh/capacity-type")
+        for node in nodes
+        if "deletionTimestamp" not in node["metadata"]
+    ]
+    return kinds.count("on-demand"), kinds.count("spot")
 
 
 def refusals(control_plane: ControlPlane, namespace: str) -> list[str]:

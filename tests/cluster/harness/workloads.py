@@ -7,11 +7,18 @@ from typing import Any
 Document = dict[str, Any]
 
 
-def pod_template(pool: str, *, loads_in: str, stops_in: str, accelerators: int = 1) -> Document:
-    """A pod of one container with so many GPUs, which becomes Ready after `loads_in` and goes after `stops_in`."""
+def pod_template(
+    pool: str, *, loads_in: str, stops_in: str, accelerators: int = 1, capacity_type: str | None = None
+) -> Document:
+    """A pod of one container with so many GPUs, which becomes Ready after `loads_in` and goes after `stops_in`.
+
+    With a `capacity_type` it runs on such nodes only.
+    """
+    selector = {} if capacity_type is None else {"nodeSelector": {"karpenter.sh/capacity-type": capacity_type}}
     return {
         "metadata": {"labels": {"app": pool}, "annotations": {"loads-in": loads_in, "stops-in": stops_in}},
-        "spec": {
+        "spec": selector
+        | {
             "containers": [
                 {
                     "name": "vllm",
@@ -32,6 +39,7 @@ def deployment(
     stops_in: str = "0s",
     strategy: Document | None = None,
     accelerators: int = 1,
+    capacity_type: str | None = None,
 ) -> Document:
     """A Deployment; kwok plays its pods."""
     document = {
@@ -41,7 +49,9 @@ def deployment(
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},
-            "template": pod_template(name, loads_in=loads_in, stops_in=stops_in, accelerators=accelerators),
+            "template": pod_template(
+                name, loads_in=loads_in, stops_in=stops_in, accelerators=accelerators, capacity_type=capacity_type
+            ),
         },
     }
     if strategy is not None:

@@ -1,0 +1,136 @@
+"""Which replicas should go, so that whole nodes become empty and the least work is lost?
+
+A ReplicaSet takes those that are not Ready first, whatever anybody says: a replica that still loads its model goes
+before one that serves. Among equals it takes the lower `controller.kubernetes.io/pod-deletion-cost`. So the choice here
+follows its order, and is free within it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from policies.capacity_split import is_split_kept
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedReplica:
+    """A replica and its node. `work` is what it has in flight; `others_on_node` are pods that are not its pool's.
+
+    `node` None: it waits for one. `node_leaves`: the node is noticed, being deleted or not Ready.
+    """
+
+    name: str
+    node: str | None
+    is_ready: bool
+    work: float = 0.0
+    node_leaves: bool = False
+    others_on_node: int = 0
+    is_on_spot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodesOfSplit:
+    """The nodes of the AcceleratorPool that are there, and the floor that they must keep."""
+
+    on_demand_floor_percent: int
+    on_demand: int
+    spot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """The replicas that should go, first to go first, and the nodes on which then nothing is left."""
+
+    names: tuple[str, ...]
+    emptied_nodes: tuple[str, ...]
+
+
+def choose_victims(replicas: Iterable[PlacedReplica], fewer: int, split: NodesOfSplit | None = None) -> Victims:
+    """So many victims. Those that are not Ready come first, as a ReplicaSet has it: their loading is given up.
+
+    Then those whose node is about to go, then whole nodes (those with the fewest replicas first, of these the ones with
+    the least work), then what is left from the node that is nearest to being empty. An on-demand node is not emptied
+    where the spot nodes that stay would break the floor.
+    """
+    everything = tuple(replicas)
+    chosen: list[PlacedReplica] = []
+    for is_ready in (False, True):
+        tier = [replica for replica in everything if replica.is_ready == is_ready]
+        chosen += _of_equals(tier, fewer - len(chosen), everything, chosen, split)
+    names = {replica.name for replica in chosen}
+    emptied = [
+        node
+        for node, members in _by_node(everything).items()
+        if all(member.name in names for member in members) and members[0].others_on_node == 0
+    ]
+    return Victims(tuple(replica.name for replica in chosen), tuple(emptied))
+
+
+def _of_equals(
+    tier: Sequence[PlacedReplica],
+    need: int,
+    everything: Sequence[PlacedReplica],
+    chosen: Sequence[PlacedReplica],
+    split: NodesOfSplit | None,
+) -> list[PlacedReplica]:
+    waiting_or_leaving = sorted(
+        (replica for replica in tier if replica.node is None or replica.node_leaves),
+        key=lambda replica: (replica.node is not None, replica.work, replica.name),
+    )
+    picked = waiting_or_leaving[: max(0, need)]
+    members = _by_node(everything)
+    nodes = dict(_by_node(replica for replica in tier if replica.node is not None and not replica.node_leaves))
+    gone = {replica.name for replica in (*chosen, *picked)}
+    while len(picked) < need and nodes:
+        left = need - len(picked)
+        staying = {node: [each for each in members[node] if each.name not in gone] for node in nodes}
+        free = [node for node in nodes if _can_be_emptied(staying[node], nodes[node]) and len(nodes[node]) <= left]
+        kept = [node for node in free if _keeps_floor(staying[node], split)]
+        cheapest = min(kept or nodes, key=lambda node: _price(node, staying[node], split))
+        victims = sorted(nodes.pop(cheapest), key=lambda replica: (replica.work, replica.name))[:left]
+        if kept:
+            split = _without(split, victims[0])
+        picked += victims
+        gone |= {victim.name for victim in victims}
+    return picked
+
+
+def _by_node(replicas: Iterable[PlacedReplica]) -> Mapping[str, list[PlacedReplica]]:
+    nodes: dict[str, list[PlacedReplica]] = defaultdict(list)
+    for replica in replicas:
+        if replica.node is not None:
+            nodes[replica.node].append(replica)
+    return nodes
+
+
+def _can_be_emptied(staying: Sequence[PlacedReplica], candidates: Sequence[PlacedReplica]) -> bool:
+    return len(staying) == len(candidates) and all(replica.others_on_node == 0 for replica in staying)
+
+
+def _price(
+    node: str, staying: Sequence[PlacedReplica], split: NodesOfSplit | None
+) -> tuple[bool, bool, int, float, str]:
+    """What is cheapest to give up: the floor kept, no strangers that keep the node, few replicas, little work."""
+    return (
+        not _keeps_floor(staying, split),
+        any(replica.others_on_node for replica in staying),
+        len(staying),
+        sum(replica.work for replica in staying),
+        node,
+    )
+
+
+def _keeps_floor(members: Sequence[PlacedReplica], split: NodesOfSplit | None) -> bool:
+    """Whether the nodes that stay keep the floor without this one. One that is broken already is not made worse."""
+    if split is None or members[0].is_on_spot:
+        return True
+    return is_split_kept(split.on_demand - 1, split.spot, split.on_demand_floor_percent)
+
+
+def _without(split: NodesOfSplit | None, victim: PlacedReplica) -> NodesOfSplit | None:
+    if split is None:
+        return None
+    on_spot = int(victim.is_on_spot)
+    return NodesOfSplit(split.on_demand_floor_percent, split.on_demand - 1 + on_spot, split.spot - on_spot)

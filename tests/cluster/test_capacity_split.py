@@ -1,0 +1,151 @@
+"""On a real Karpenter: one scaler steers two Deployments, and the floor on demand holds in the nodes that are there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import CRD_DIRECTORY, StartFleet
+from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.fleet import Fleet
+from tests.cluster.harness.kubernetes_api import KubernetesApi
+from tests.cluster.harness.node_pools import (
+    INSTANCE_TYPES,
+    NODE_CLASS,
+    NODE_CLASSES_PATH,
+    PATH,
+    kinds_of_nodes,
+    node_class,
+    node_pool,
+)
+from tests.cluster.harness.policies import quick_policy
+from tests.cluster.harness.workloads import deployment
+from tests.servers.process import wait_until
+from tests.servers.vllm_exporters import PoolLoad
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+POOL_PATH = "/apis/tokenscaler.io/v1alpha1/acceleratorpools"
+FLOOR_PERCENT = 20
+
+
+@pytest.fixture
+def karpenter_plane() -> Iterator[ControlPlane]:
+    with ControlPlane(karpenter_instance_types=INSTANCE_TYPES) as started:
+        started.apply(CRD_DIRECTORY)
+        started.apply(NODE_CLASS)
+        started.apply(node_class("spot"))
+        started.apply(node_pool("od", "on-demand", limits={"nvidia.com/gpu": "8"}, weight=10))
+        started.apply(node_pool("spot", "spot", limits={"nvidia.com/gpu": "0"}, weight=1, node_class="spot"))
+        yield started
+
+
+class NodeWatch:
+    """Looks at the nodes all the time; a context manager. `broken` are the counts by which the floor was not kept."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        certificates = plane.certificates
+        self._api = KubernetesApi(plane.url, certificates.authority, certificates.clients["admin"])
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self.looks = 0
+        self.broken: list[tuple[int, int]] = []
+
+    def __enter__(self) -> NodeWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(30)
+        self._api.close()
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.2):
+            on_demand, spot = kinds_of_nodes(self._api)
+            self.looks += 1
+            if 100 * on_demand < FLOOR_PERCENT * (on_demand + spot):
+                self.broken.append((on_demand, spot))
+
+
+def _split_fleet(plane: ControlPlane, start_fleet: StartFleet) -> Fleet:
+    """A Deployment on demand with a replica, one on spot with none, and a scaler that steers both."""
+    fleet: Fleet = start_fleet(replicas=1, on=plane, accelerators=8, capacity_type="on-demand")
+    spot = deployment(fleet.namespace, "vllm-spot", 0, accelerators=8, capacity_type="spot")
+    plane.api.create(f"/apis/apps/v1/namespaces/{fleet.namespace}/deployments", spot)
+    plane.api.create(
+        POOL_PATH,
+        {
+            "apiVersion": "tokenscaler.io/v1alpha1",
+            "kind": "AcceleratorPool",
+            "metadata": {"name": "h100"},
+            "spec": {
+                "mode": "Manage",
+                "nodePools": {"onDemand": "od", "spot": "spot"},
+                "nodeShape": {"accelerators": 8},
+                "split": {"onDemandFloorPercent": FLOOR_PERCENT},
+            },
+        },
+    )
+    targets = {
+        kind: {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}}
+        for kind, name in (("onDemand", "vllm"), ("spot", "vllm-spot"))
+    }
+    policy = quick_policy() | {"acceleratorPoolRef": {"name": "h100"}, "capacityTypes": targets, "scaleTargetRef": None}
+    fleet.create_scaler(policy)
+    return fleet
+
+
+def _counts(plane: ControlPlane, fleet: Fleet) -> tuple[int, int]:
+    path = f"/apis/apps/v1/namespaces/{fleet.namespace}/deployments"
+    deployments: dict[str, Any] = {each["metadata"]["name"]: each for each in plane.api.items(path)}
+    return deployments["vllm"]["spec"]["replicas"], deployments["vllm-spot"]["spec"]["replicas"]
+
+
+def _settle(plane: ControlPlane, fleet: Fleet, replicas: int, on_demand: int) -> None:
+    """Waits until the load for so many replicas has them, in counts and in nodes."""
+    fleet.set_load(PoolLoad(running=replicas, waiting=4 * replicas))
+    wanted = (on_demand, replicas - on_demand)
+    wait_until(lambda: _counts(plane, fleet) == wanted, f"counts {wanted}", 150)
+    wait_until(lambda: kinds_of_nodes(plane.api) == wanted, f"nodes {wanted}", 150)
+
+
+def test_the_floor_holds_in_real_nodes_through_growth_drought_return_and_shrinking(
+    karpenter_plane, start_fleet, start_controller
+) -> None:
+    plane = karpenter_plane
+    fleet = _split_fleet(plane, start_fleet)
+    fleet.set_load(PoolLoad(running=1, waiting=4))
+    start_controller(fleet).wait_deciding(records=3)
+
+    with NodeWatch(plane) as watch:
+        _settle(plane, fleet, 5, on_demand=1)
+
+        plane.api.delete(f"{NODE_CLASSES_PATH}/spot")
+        wait_until(lambda: not _is_ready(plane, "spot"), "Karpenter has seen that spot cannot be had", 90)
+        fleet.set_load(PoolLoad(running=8, waiting=32))
+        wait_until(lambda: kinds_of_nodes(plane.api) == (4, 4), "what is added is on demand", 150)
+        plane.apply(node_class("spot"))
+        _settle(plane, fleet, 8, on_demand=2)
+        wait_until(lambda: _audited(plane) == (2, 6, "True"), "the status says what is there", 90)
+
+        fleet.set_load(PoolLoad(running=1, waiting=4))
+        wait_until(lambda: _counts(plane, fleet) == (2, 0), "spot goes first, on demand waits for its nodes", 150)
+    assert watch.looks > 20
+    assert watch.broken == [], "at no moment"
+
+
+def _audited(plane: ControlPlane) -> tuple[int, int, str]:
+    """What the status says of the real nodes: on demand, on spot, and whether the split is kept."""
+    status = plane.api.get(f"{POOL_PATH}/h100")["status"]
+    kept = next(each["status"] for each in status["conditions"] if each["type"] == "SplitKept")
+    return status["onDemandNodes"], status["spotNodes"], kept
+
+
+def _is_ready(plane: ControlPlane, name: str) -> bool:
+    """Whether Karpenter says of a NodePool that it makes nodes."""
+    conditions = plane.api.get(f"{PATH}/{name}")["status"].get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
