@@ -80,9 +80,9 @@ def limit_by_rate(situation: Situation, replicas: int) -> Limited:
 def _in_words(rules: ScaleUpRules | ScaleDownRules) -> str:
     if rules.select_policy is SelectPolicy.DISABLED:
         return "Disabled"
-    rates = (
+    rates = ", ".join(
         f"{counted(policy.value, 'replica') if policy.type is PolicyType.PODS else f'{policy.value} %'}"
         f" in {policy.period_seconds} s"
         for policy in rules.policies
     )
-    return f"{rules.select_policy.value} of {', '.join(rates)}" if len(rules.policies) > 1 else "".join(rates)
+    return f"{rules.select_policy.value} of {rates}" if len(rules.policies) > 1 else rates

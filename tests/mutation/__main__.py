@@ -26,7 +26,6 @@ TESTS = (
     "tests/policies",
     "tests/parity/test_hpa_cases.py",
     "tests/autoscaler/api/test_custom_resource_definition.py",
-    "tests/autoscaler/reference",
 )
 GOAL = 0.9
 
@@ -66,10 +65,12 @@ def main() -> int:
     modules = [faulty_module(path, ROOT) for path in _paths(arguments.modules)]
     drawn = _drawn(modules, arguments.sample, arguments.seed)
     tally = Tally(Explanations())
-    try_faults(
+    failing = try_faults(
         Trials(_faults(modules, drawn, arguments.seed), "policies", arguments.seconds, tally.add),
         arguments.tests,
     )
+    for name in failing:
+        print(f"left out, for it fails without a fault: {name}")
     total = sum(len(module.mutations) for module in modules)
     print(f"{sum(map(len, drawn))} of {total} faults, seed {arguments.seed}")
     return 0 if _report(tally) >= GOAL else 1

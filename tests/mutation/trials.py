@@ -17,7 +17,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import _lru_cache_wrapper, partial
 from io import StringIO
 from itertools import accumulate
@@ -46,7 +46,9 @@ class Trials:
     most_seconds: float
     after_each: Callable[[Fault, str], None]
     _is_trial: bool = field(default=False, init=False)
-    _failures: Path | None = field(default=None, init=False)
+    _has_checked_imports: bool = field(default=False, init=False)
+    failing: set[str] = field(default_factory=set, init=False)
+    """Tests that fail without any fault: they tell nothing, and are left out."""
 
     def pytest_configure(self) -> None:
         """An example that fails is enough: to look for a smaller one would take as long as a hundred faults."""
@@ -67,31 +69,38 @@ class Trials:
             tests = reach.tests(fault, self.most_seconds)
             seconds = LEAST_SECONDS + PATIENCE * sum(reach.seconds[item.nodeid] for item in tests or session.items)
             if tests:
-                work = partial(self._try, fault, functions[fault.place], tests)
+                verdict = _in_a_fork(partial(self._try, fault, functions[fault.place], tests), seconds)
             else:
-                work = partial(_try_anew, fault, session.config.args)
-            self.after_each(fault, _in_a_fork(work, seconds))
+                arguments = [*session.config.args, *(f"--deselect={name}" for name in sorted(self.failing))]
+                self._check_fresh_imports(fault, arguments)
+                verdict = _in_a_fork(partial(_try_anew, fault, arguments), seconds)
+            self.after_each(fault, verdict)
         return True
 
+    def _check_fresh_imports(self, fault: Fault, arguments: Sequence[str]) -> None:
+        """Once: that the tests are green where modules are imported anew without a fault."""
+        if not self._has_checked_imports:
+            without = replace(fault, module_source=Path(f"{fault.module.replace('.', '/')}.py").read_text("utf-8"))
+            if _in_a_fork(partial(_try_anew, without, arguments), 600) != "survived":
+                raise RuntimeError("after fresh imports a test fails without any fault")
+            self._has_checked_imports = True
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if self._is_trial and report.failed:
-            if self._failures is not None:
-                self._failures.write_text(f"{report.nodeid}\n{report.longreprtext}", encoding="utf-8")
+        if report.failed and self._is_trial:
             os._exit(1)
+        elif report.failed:
+            self.failing.add(report.nodeid)
 
     def _reach(self, session: pytest.Session, functions: dict[str, list[FunctionType]]) -> _Reach:
         with tempfile.TemporaryDirectory() as folder:
-            seen, self._failures = Path(folder) / "reach.json", Path(folder) / "failures"
-            verdict = _in_a_fork(partial(self._measure, session, functions, seen), 600)
-            if verdict != "survived":
-                why = self._failures.read_text(encoding="utf-8") if self._failures.exists() else verdict
-                raise RuntimeError(f"a test fails without any fault: {why}")
-            self._failures = None
-            reached, seconds = json.loads(seen.read_text(encoding="utf-8"))
-        return _Reach.of(session.items, reached, seconds)
+            seen = Path(folder) / "reach.json"
+            if _in_a_fork(partial(self._measure, session, functions, seen), 600) != "survived":
+                raise RuntimeError("the tests do not come to an end without any fault")
+            reached, seconds, failing = json.loads(seen.read_text(encoding="utf-8"))
+        self.failing = set(failing)
+        return _Reach.of([item for item in session.items if item.nodeid not in self.failing], reached, seconds)
 
     def _measure(self, session: pytest.Session, functions: dict[str, list[FunctionType]], seen: Path) -> None:
-        self._is_trial = True
         caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper)]
         called: set[str] = set()
         _note_calls(functions, called)
@@ -105,7 +114,7 @@ class Trials:
             _run(item, session.items[number + 1 : number + 2])
             seconds[item.nodeid] = os.times().user - began
             reached[item.nodeid] = sorted(called)
-        seen.write_text(json.dumps([reached, seconds]), encoding="utf-8")
+        seen.write_text(json.dumps([reached, seconds, sorted(self.failing)]), encoding="utf-8")
 
     def _try(self, fault: Fault, functions: Sequence[FunctionType], tests: Sequence[pytest.Item]) -> None:
         self._is_trial = True
@@ -181,9 +190,9 @@ def _exchange(fault: Fault, functions: Sequence[FunctionType]) -> None:
         function.__kwdefaults__ = faulty.__kwdefaults__
 
 
-def _try_anew(fault: Fault, tests: Sequence[str]) -> None:
+def _try_anew(fault: Fault, arguments: Sequence[str]) -> None:
     forget_imports(fault)
-    os._exit(pytest.main(["-x", *PYTEST_ARGUMENTS, *tests]) != pytest.ExitCode.OK)
+    os._exit(pytest.main(["-x", *PYTEST_ARGUMENTS, *arguments]) != pytest.ExitCode.OK)
 
 
 def _in_a_fork(work: Callable[[], None], cpu_seconds: float) -> str:
@@ -208,10 +217,11 @@ def _in_a_fork(work: Callable[[], None], cpu_seconds: float) -> str:
     return "survived" if os.WEXITSTATUS(status) == 0 else "killed"
 
 
-def try_faults(trials: Trials, tests: Sequence[str]) -> None:
-    """Tries them all; raises RuntimeError with what pytest said where the tests are not green without a fault."""
+def try_faults(trials: Trials, tests: Sequence[str]) -> list[str]:
+    """Tries them all; the tests that were left out. Raises RuntimeError with what pytest said where it could not."""
     said = StringIO()
     with redirect_stdout(said):
         code = pytest.main([*PYTEST_ARGUMENTS, *tests], plugins=[trials])
     if code != pytest.ExitCode.OK:
         raise RuntimeError(said.getvalue())
+    return sorted(trials.failing)

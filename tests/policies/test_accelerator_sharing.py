@@ -35,6 +35,12 @@ def of(name: str, wanted: int, *, accelerators: int = 8, minimum: int = 0, prior
             24, [of("a", 9, accelerators=16), of("b", 9)], {"a": 1, "b": 1}, id="sizes that differ share accelerators"
         ),
         pytest.param(24, [of("a", 2), of("b", 2)], {"a": 2, "b": 1}, id="an odd replica goes to the first by name"),
+        pytest.param(
+            64,
+            [of("a", 2, priority=9), of("b", 3, priority=5), of("c", 3)],
+            {"a": 8, "b": 6, "c": 3},
+            id="all of a lower priority may be asked to yield",
+        ),
         pytest.param(0, [of("a", 2)], {"a": 0}, id="nothing to share"),
     ],
 )

@@ -21,7 +21,9 @@ from tests.builders import (
     an_even_signal,
     an_observation,
 )
+from tests.forecast_builders import RISING
 
+TOKEN_RATE = {"perReplicaPerSecond": 5000}
 ALL_VOTES = a_policy(
     signals={
         "tokensInFlight": {"perReplica": 27_000},
@@ -93,6 +95,33 @@ def test_a_blind_pool_says_since_when_and_why() -> None:
     history = a_history(blind_since_seconds=1_900_000_000.0 - 45)
     message = decide(a_decision_input(ALL_VOTES, a_blackout(), history=history)).message
     assert message == "4: held at 4, blind for 45 s: Prometheus does not answer"
+
+
+def test_a_vote_that_is_unknown_is_named() -> None:
+    policy = a_policy(signals={"kvCache": {}, "waitingRequests": {"perReplica": 4}, "tokenRate": TOKEN_RATE})
+    unseen = {name: a_signal(None, None, None, None) for name in (Signal.WAITING_REQUESTS, Signal.PROMPT_TOKENS)}
+    decision = decide(a_decision_input(policy, an_observation({**unseen, Signal.KV_CACHE_USAGE: a_signal(*[1.7] * 4)})))
+    assert decision.message == (
+        "8: KV cache (mean use 170 %, at most 85 %) needs 8; tokenRate unknown, waitingRequests unknown"
+    )
+    nothing = decide(a_decision_input(a_policy(signals={"tokenRate": TOKEN_RATE}), an_observation(unseen)))
+    assert nothing.message.startswith("4: held at 4, blind for 0 s: promptTokensTotal is unknown")
+
+
+def test_what_is_advised_is_told_beside_what_counts() -> None:
+    policy = a_policy(
+        signals={"kvCache": {}, "tokenRate": TOKEN_RATE, "interTokenLatencyDivergence": {}}, forecast={"mode": "Advise"}
+    )
+    latency = PoolLatency(
+        inter_token_latency_p50_seconds=0.03, inter_token_latency_p99_seconds=0.108, measured_at_seconds=NOW
+    )
+    history = a_history(uneven_measurements=2, latency_measured_at_seconds=NOW - 60)
+    metrics = an_observation({Signal.KV_CACHE_USAGE: a_signal(*[0.8] * 4)}, latency=latency)
+    decision_input = replace(a_decision_input(policy, metrics, history=history), forecast=RISING)
+    assert decide(decision_input).message == (
+        "4: KV cache (mean use 80 %, at most 85 %) needs 3.76; tokenRate 3.68; "
+        "interTokenLatencyDivergence 4.48 (advice only), forecast 6 (advice only)"
+    )
 
 
 def test_a_policy_without_votes_keeps_the_count() -> None:

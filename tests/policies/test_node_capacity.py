@@ -13,6 +13,7 @@ from policies.node_capacity import (
     DollarCeiling,
     NodeCapacityParameters,
     NodePoolState,
+    PlanStep,
     nodes_for,
     plan_node_capacity,
 )
@@ -146,16 +147,94 @@ def test_limits_in_whole_nodes(
     assert [each.limit_nodes for each in plan.node_pools] == limits
 
 
-def test_a_plan_says_how_it_came_about() -> None:
-    plan = plan_node_capacity(NodeCapacityParameters(8, ceiling_nodes=6), [wants(9)], [a_pool(7)])
-    assert plan.needed_nodes == 9
-    (pool,) = plan.node_pools
-    assert [(step.name, step.after, step.reason) for step in pool.steps] == [
-        ("replicas", 6, Reason.ACCELERATOR_CEILING),
-        ("slack", 6, Reason.SLACK_NODES),
-        ("inUse", 7, Reason.NODES_IN_USE),
-    ]
-    assert pool.steps[0].message == "replicas take 9 nodes, the ceiling leaves 6, 6 of them here"
+@pytest.mark.parametrize(
+    ("replicas", "parameters", "pools", "steps"),
+    [
+        pytest.param(
+            9,
+            {"ceiling_nodes": 6},
+            [a_pool(7)],
+            [
+                (
+                    "replicas",
+                    0,
+                    6,
+                    Reason.ACCELERATOR_CEILING,
+                    "replicas take 9 nodes, the ceiling leaves 6, 6 of them here",
+                ),
+                ("slack", 6, 6, Reason.SLACK_NODES, "0 nodes to spare"),
+                ("inUse", 6, 7, Reason.NODES_IN_USE, "7 nodes are there; the limit follows when they have gone"),
+            ],
+            id="a ceiling, and nodes that leave first",
+        ),
+        pytest.param(
+            1,
+            {},
+            [a_pool()],
+            [
+                ("replicas", 0, 1, Reason.NODES_NEEDED, "replicas take 1 node, 1 of them here"),
+                ("slack", 1, 2, Reason.SLACK_NODES, "1 node to spare"),
+            ],
+            id="what replicas take, and one to spare",
+        ),
+        pytest.param(
+            9,
+            {"ceiling_nodes": 9},
+            [NodePoolState("on-demand", ON_DEMAND, 5, nodes_deleting=2)],
+            [
+                ("replicas", 0, 9, Reason.NODES_NEEDED, "replicas take 9 nodes, 9 of them here"),
+                ("slack", 9, 9, Reason.SLACK_NODES, "0 nodes to spare"),
+                (
+                    "ceiling",
+                    9,
+                    7,
+                    Reason.ACCELERATOR_CEILING,
+                    "wanted 9 nodes; with the nodes that are there elsewhere or still leaving the ceiling leaves 7",
+                ),
+            ],
+            id="nodes that are being deleted",
+        ),
+        pytest.param(
+            10,
+            {"on_demand_floor_percent": 20},
+            [a_pool(kind=SPOT), a_pool(1)],
+            [
+                ("replicas", 0, 8, Reason.NODES_NEEDED, "replicas take 10 nodes, 8 of them here"),
+                ("floor", 8, 4, Reason.ON_DEMAND_FLOOR, "1 node on demand are there, which allows 4 on spot"),
+            ],
+            id="spot that waits for what it needs beside it",
+        ),
+        pytest.param(
+            10,
+            {"dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, 20_000_000, 8_000_000)},
+            [NodePoolState("on-demand", ON_DEMAND, 1, nodes_deleting=2)],
+            [
+                (
+                    "replicas",
+                    0,
+                    5,
+                    Reason.DOLLAR_CEILING,
+                    "replicas take 10 nodes, the ceiling leaves 5, 5 of them here",
+                ),
+                ("slack", 5, 5, Reason.SLACK_NODES, "0 nodes to spare"),
+                (
+                    "ceiling",
+                    5,
+                    3,
+                    Reason.DOLLAR_CEILING,
+                    "wanted 5 nodes; with the nodes that are there elsewhere or still leaving the ceiling leaves 3",
+                ),
+            ],
+            id="a ceiling of dollars, of which nodes that are being deleted take theirs",
+        ),
+    ],
+)
+def test_a_plan_says_how_it_came_about(
+    replicas: int, parameters: dict[str, Any], pools: list[NodePoolState], steps: list[tuple[Any, ...]]
+) -> None:
+    plan = plan_node_capacity(NodeCapacityParameters(8, **parameters), [wants(replicas)], pools)
+    assert plan.needed_nodes == replicas
+    assert plan.node_pools[-1].steps == tuple(PlanStep(*step) for step in steps)
 
 
 _demands = st.lists(

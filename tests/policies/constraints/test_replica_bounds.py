@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from policies.constraints.replica_bounds import bounds_at
 from policies.decision import decide
 from policies.reasons import Reason
-from tests.builders import a_decision_input, a_history, a_policy, an_observation
+from tests.builders import NOW, a_decision_input, a_history, a_policy, an_observation
 
 ALWAYS = {"start": "* * * * *", "end": "0 0 29 2 *"}
 PENDING = {"pendingRequests": {"query": "q", "perReplica": 1}}
@@ -68,6 +69,35 @@ def test_the_count_stays_within_the_bounds(
     metrics = an_observation(queries={"pendingRequests": wanted}, ready=current)
     decision = decide(a_decision_input(a_policy(signals=PENDING, **spec), metrics, replicas=current))
     assert (decision.desired_replicas, decision.reason) == (replicas, reason)
+
+
+@pytest.mark.parametrize(
+    ("schedules", "minimum_from", "maximum_from"),
+    [
+        pytest.param([], "minReplicas", "maxReplicas", id="no window"),
+        pytest.param(
+            [{**ALWAYS, "name": "a", "minReplicas": 3}], "schedule a", "maxReplicas", id="a window with more replicas"
+        ),
+        pytest.param(
+            [{**ALWAYS, "name": "a", "maxReplicas": 8}], "minReplicas", "schedule a", id="a window with fewer replicas"
+        ),
+        pytest.param(
+            [{**ALWAYS, "name": "a", "minReplicas": 2, "maxReplicas": 9}],
+            "minReplicas",
+            "maxReplicas",
+            id="a window of the policy's own bounds",
+        ),
+        pytest.param(
+            [{**ALWAYS, "name": "a", "maxReplicas": 4}, {**ALWAYS, "name": "b", "minReplicas": 5}],
+            "schedule b",
+            "schedule b",
+            id="windows that contradict each other",
+        ),
+    ],
+)
+def test_bounds_say_where_they_come_from(schedules: list[dict[str, Any]], minimum_from: str, maximum_from: str) -> None:
+    bounds = bounds_at(a_policy(minReplicas=2, maxReplicas=9, schedules=schedules), NOW, 0.0)
+    assert (bounds.minimum_from, bounds.maximum_from) == (minimum_from, maximum_from)
 
 
 def test_a_cap_is_named_after_the_maximum_even_where_the_minimum_is_the_same() -> None:
