@@ -34,6 +34,7 @@ class SimulatedPod:
     ends_at: float = math.inf
     is_wedged: bool = False
     is_reclaimed: bool = False  # its node has had its notice
+    deletion_cost: int = 0  # of ready pods that with the lowest goes first
     node_seconds: float | None = None  # how long it has waited for its node, where nodes are simulated
 
     @property
@@ -78,8 +79,9 @@ class ReplicaSet:
         self.starting += [self._make_pod(now_seconds, now_seconds) for _ in range(replicas)]
 
     def set_wanted(self, replicas: int, now_seconds: float, grace_seconds: float) -> None:
-        """Another count: missing pods start. Of surplus ones those that start go first, then those that share a node
-        with the most others, then the youngest: the order in which a ReplicaSet gives them up."""
+        """Another count: missing pods start. Of surplus ones those that start go first, then those with the lowest
+        deletion cost, then those that share a node with the most others, then the youngest: as a ReplicaSet does it.
+        """
         self.wanted = replicas
         self._fit(now_seconds, grace_seconds)
 
@@ -139,8 +141,11 @@ class ReplicaSet:
             if self.starting:
                 self.starting.remove((self.nodeless or self.starting)[-1])
             else:
-                victim = max(self.ready, key=lambda pod: (-pod.revision, self.neighbours(pod), pod.ready_at, pod.name))
+                victim = max(self.ready, key=self._rank_of_victim)
                 self._drain(victim, now_seconds + grace_seconds)
+
+    def _rank_of_victim(self, pod: SimulatedPod) -> tuple[int, int, int, float, str]:
+        return (-pod.revision, -pod.deletion_cost, self.neighbours(pod), pod.ready_at, pod.name)
 
     def _of_this_revision(self) -> int:
         return sum(pod.revision == self._revision for pod in (*self.starting, *self.ready))
