@@ -28,6 +28,9 @@ pytestmark = pytest.mark.prometheus
 
 DAY, BIN, SCRAPE = 86_400, 300, 60
 LLAMA, QWEN, MUTE = ("inference", "llama"), ("inference", "qwen"), ("inference", "mute")
+FULL = ("inference", "full")
+# A pool that can do 1000 tokens a second, in requests of 100: for two hours of the last day more came, then less.
+CAPACITY, REQUEST_TOKENS, OVERLOAD_SECONDS = 1000.0, 100.0, 7200
 LABELS = {"engine": "0", "model_name": "m"}
 
 
@@ -45,6 +48,37 @@ def counted(begin: float, end: float, rate: Callable[[float], float]) -> Iterato
         at += SCRAPE
 
 
+def pod(name: str, first: float, last: float, rate: Callable[[float], float]) -> list[tuple[str, Series]]:
+    """What a pod counts that does so many tokens a second."""
+    labels = {"namespace": "inference", "pod": name, **LABELS}
+    return [
+        ("vllm:prompt_tokens_total", (labels, counted(first, last, lambda at: 0.8 * rate(at)))),
+        ("vllm:generation_tokens_total", (labels, counted(first, last, lambda at: 0.2 * rate(at)))),
+    ]
+
+
+def share(of_all: float) -> Callable[[float], float]:
+    """A part of the daily load."""
+    return lambda at: of_all * daily(at)
+
+
+def overload(first: float, at: float) -> float:
+    """Tokens a second that come to the full pool more than it can do: for two hours a half more, then a half less."""
+    into = at - first - DAY / 2
+    return 500.0 if 0 <= into < OVERLOAD_SECONDS else -500.0 if OVERLOAD_SECONDS <= into < 2 * OVERLOAD_SECONDS else 0.0
+
+
+def queue(name: str, first: float, last: float) -> list[tuple[str, Series]]:
+    """The requests that wait and those that have finished."""
+    labels = {"namespace": "inference", "pod": name, **LABELS}
+    waiting = counted(first, last, lambda at: overload(first, at) / REQUEST_TOKENS)
+    finished = counted(first, last, lambda at: CAPACITY / REQUEST_TOKENS)
+    return [
+        ("vllm:num_requests_waiting", (labels, waiting)),
+        ("vllm:request_success_total", ({**labels, "finished_reason": "stop"}, finished)),
+    ]
+
+
 @dataclass(frozen=True)
 class Recorded:
     settings: PrometheusSettings
@@ -59,21 +93,18 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     begin = ends_at - 3 * DAY
     rollout = begin + 1.5 * DAY
 
-    def pod(name: str, first: float, last: float, share: float) -> list[tuple[str, Series]]:
-        labels = {"namespace": "inference", "pod": name, **LABELS}
-        return [
-            ("vllm:prompt_tokens_total", (labels, counted(first, last, lambda at: 0.8 * share * daily(at)))),
-            ("vllm:generation_tokens_total", (labels, counted(first, last, lambda at: 0.2 * share * daily(at)))),
-        ]
-
     rows = [
-        *pod("llama-7d4b9c6f5-bbbbb", begin, rollout, 0.5),
-        *pod("llama-7d4b9c6f5-ccccc", begin, rollout, 0.5),
-        *pod("llama-5c8f7d6b4-ddddd", rollout, ends_at, 1.0),
-        *pod("qwen-5c8f7d6b4-fffff", begin, ends_at, 2.0),
+        *pod("llama-7d4b9c6f5-bbbbb", begin, rollout, share(0.5)),
+        *pod("llama-7d4b9c6f5-ccccc", begin, rollout, share(0.5)),
+        *pod("llama-5c8f7d6b4-ddddd", rollout, ends_at, share(1.0)),
+        *pod("qwen-5c8f7d6b4-fffff", begin, ends_at, share(2.0)),
     ]
     told = {"namespace": "tokenscaler-system", "exported_namespace": "inference", "name": "qwen"}
     families: dict[str, list[Series]] = {}
+    rows += [
+        *pod("full-5c8f7d6b4-hhhhh", ends_at - DAY, ends_at, lambda at: CAPACITY),
+        *queue("full-5c8f7d6b4-hhhhh", ends_at - DAY, ends_at),
+    ]
     for name, series in rows:
         families.setdefault(name, []).append(series)
     # Told while the next bin is under way.
@@ -96,6 +127,7 @@ REQUESTS = (
     request(LLAMA, "llama-5c8f7d6b4-ddddd"),
     request(QWEN, "qwen-5c8f7d6b4-fffff", days=2),
     request(MUTE, "mute-5c8f7d6b4-ggggg"),
+    request(FULL, "full-5c8f7d6b4-hhhhh", days=1),
 )
 
 
@@ -146,3 +178,12 @@ def test_the_command_reads_the_same_load(recorded: Recorded) -> None:
 
 def test_a_pool_without_a_past_has_none(past: WorkPast) -> None:
     assert np.isnan(past.loads[:, 2]).all()
+
+
+def test_what_waited_at_a_full_pool_had_arrived(recorded: Recorded, past: WorkPast) -> None:
+    first = recorded.ends_at - DAY
+    begins = first + BIN * np.arange(DAY // BIN)
+    arrived = np.array([CAPACITY + overload(first, at) for at in begins])
+    np.testing.assert_allclose(past.loads[-DAY // BIN + 2 :, 3], arrived[2:], rtol=0.25)
+    off = np.abs(past.loads[-DAY // BIN + 2 :, 3] / arrived[2:] - 1)
+    assert np.quantile(off, 0.9) < 0.03
