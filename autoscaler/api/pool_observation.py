@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
 from policies.capacity_split import CapacityType, is_split_kept, on_demand_beside
+from policies.disruption_hold import DisruptionOutcome
 from policies.latency_class import ConsolidationSettings, LatencyClass, judge_consolidation
 from policies.node_capacity import CapacityOutcome
 from policies.reasons import Reason
@@ -30,6 +31,19 @@ class PoolNode:
     is_ready: bool
     capacity_type: str | None = None  # as its label says; None: it has no such label
     is_deleting: bool = False
+
+
+class NodesByPool:
+    """All nodes by the NodePool they belong to, so that many AcceleratorPools do not look at each of them."""
+
+    def __init__(self, nodes: Iterable[PoolNode]) -> None:
+        self._nodes: defaultdict[str | None, list[PoolNode]] = defaultdict(list)
+        for node in nodes:
+            self._nodes[node.node_pool].append(node)
+
+    def of(self, pool: AcceleratorPool) -> list[PoolNode]:
+        """The nodes of its NodePools."""
+        return [node for name in pool.spec.node_pools.names for node in self._nodes.get(name, ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +102,12 @@ def observe_accelerator_pool(
     now_seconds: float,
     outcome: CapacityOutcome | None = None,
     consolidation: Mapping[str, ConsolidationSettings] | None = None,
+    disruption: DisruptionOutcome | None = None,
 ) -> AcceleratorPoolStatus:
     """The pool's next status. `nodes` may hold other pools' nodes too; `scalers` are those that refer to this pool.
 
     `outcome` is what came of planning its NodePools' limits; None where they are not managed. `consolidation` is what
-    NodePools say of their nodes' end, by name.
+    NodePools say of their nodes' end, by name, and `disruption` what came of managing it; None where nobody does.
     Scalers of which a number is not known are not counted, and a condition names them: the sum is then too small.
     """
     ready = [node for node in nodes if node.node_pool in pool.spec.node_pools.names and node.is_ready]
@@ -112,6 +127,9 @@ def observe_accelerator_pool(
         judged.append(_in_step(outcome))
     if pool.spec.latency_class is not None:
         judged.append(_consolidation_fits(pool, pool.spec.latency_class, consolidation or {}))
+    if disruption is not None:
+        status = ConditionStatus.TRUE if disruption.is_allowed else ConditionStatus.FALSE
+        judged.append((ConditionType.DISRUPTION_ALLOWED, status, disruption.reason, disruption.message))
     plan = None if outcome is None else outcome.plan
     return AcceleratorPoolStatus(
         observed_generation=pool.generation,

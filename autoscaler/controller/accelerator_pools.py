@@ -8,11 +8,18 @@ from typing import Protocol
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
 from autoscaler.api.inference_scaler import InferenceScaler
-from autoscaler.api.pool_observation import PoolNode, PoolScaler, observe_accelerator_pool, refuse_accelerator_pool
+from autoscaler.api.pool_observation import (
+    NodesByPool,
+    PoolNode,
+    PoolScaler,
+    observe_accelerator_pool,
+    refuse_accelerator_pool,
+)
 from autoscaler.clock import Clock
 from autoscaler.controller.node_capacity import AcceleratorPoolLookup
 from autoscaler.controller.pool_report import Decided, PoolReport
 from autoscaler.observers.node_pools import NodePoolSource
+from policies.disruption_hold import DisruptionOutcome
 from policies.node_capacity import CapacityOutcome
 
 
@@ -41,9 +48,14 @@ class AcceleratorPoolReporter:
         sink: AcceleratorPoolSink,
         clock: Clock,
         outcome: Callable[[str], CapacityOutcome | None] = lambda _: None,
+        disruption: Callable[[str], DisruptionOutcome | None] = lambda _: None,
     ) -> None:
-        """`outcome` tells by name what came of planning an AcceleratorPool's limits; None where none are managed."""
+        """`outcome` tells by name what came of planning an AcceleratorPool's limits; None where none are managed.
+
+        `disruption` tells in the same way what came of managing when its nodes may be taken away.
+        """
         self._outcome = outcome
+        self._disruption = disruption
         self._source = source
         self._sink = sink
         self._clock = clock
@@ -61,16 +73,22 @@ class AcceleratorPoolReporter:
         if not pools:
             return
         now_seconds = self._clock.now_seconds()
-        nodes, wanting = self._source.nodes(), _by_pool(reports)
+        nodes, wanting = NodesByPool(self._source.nodes()), _by_pool(reports)
         consolidation = {
-            name: seen.consolidation for name, seen in self._source.node_pools().items() if seen.consolidation
+            name: seen.disruption.settings for name, seen in self._source.node_pools().items() if seen.disruption
         }
         for pool in pools:
             if isinstance(pool, InvalidAcceleratorPool):
                 status = refuse_accelerator_pool(pool, now_seconds)
             else:
                 status = observe_accelerator_pool(
-                    pool, nodes, wanting.get(pool.name, ()), now_seconds, self._outcome(pool.name), consolidation
+                    pool,
+                    nodes.of(pool),
+                    wanting.get(pool.name, ()),
+                    now_seconds,
+                    self._outcome(pool.name),
+                    consolidation,
+                    self._disruption(pool.name),
                 )
             self._write_if_new(pool, status)
 

@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from autoscaler.api.accelerator_pool import AcceleratorPool
-from autoscaler.api.pool_observation import NodeCounts, PoolNode, count_nodes
+from autoscaler.api.pool_observation import NodeCounts, NodesByPool, PoolNode, count_nodes
 from autoscaler.clock import Clock
 from autoscaler.controller.accelerator_pools import AcceleratorPoolSource
 from autoscaler.controller.pool_report import PoolReport
@@ -38,10 +38,10 @@ class SplitAudit(Collector):
         """Looks at the nodes; what the reports say is not asked. A pool that has gone leaves no series."""
         del reports
         pools = [pool for pool in self._source.accelerator_pools() if isinstance(pool, AcceleratorPool)]
-        nodes = self._source.nodes() if pools else ()
+        nodes = NodesByPool(self._source.nodes() if pools else ())
         since = {each.pool: each.broken_since_seconds for each in self._audited}
         now_seconds = self._clock.monotonic_seconds()
-        self._audited = tuple(_audit(pool, nodes, since.get(pool.name), now_seconds) for pool in pools)
+        self._audited = tuple(_audit(pool, nodes.of(pool), since.get(pool.name), now_seconds) for pool in pools)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Nodes by kind and state; the share on demand in percent; for how long a split has been broken (0: kept).

@@ -17,6 +17,7 @@ from tests.benchmarks import (
     large_fleet,
     metrics_api_delay,
     metrics_api_load,
+    node_plans,
     past_of_many_pools,
     reaction_time,
 )
@@ -56,7 +57,7 @@ def _print_history(console: Console, arguments: argparse.Namespace) -> int:
 def main() -> int:
     """Runs the chosen benchmarks; 1 where this machine cannot."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    names = ["decision", "reaction", "fleet", "metrics-api", "history"]
+    names = ["decision", "nodes", "reaction", "fleet", "metrics-api", "history"]
     parser.add_argument("--only", choices=names, help="one of the benchmarks")
     parser.add_argument("--pools", type=int, default=1000, help="InferenceScalers of the large fleet")
     parser.add_argument("--pods-per-pool", type=int, default=10)
@@ -67,7 +68,9 @@ def main() -> int:
     console = Console(width=100)
     if arguments.only in (None, "decision"):
         _print(console, "One decision with all votes and a full history", decision_cost.measure())
-    if arguments.only == "decision":
+    if arguments.only in (None, "nodes"):
+        _print(console, "Nodes of 100 pools, 50 AcceleratorPools, 5,000 nodes", node_plans.measure())
+    if arguments.only in ("decision", "nodes"):
         return 0
     if arguments.only == "history":
         return _print_history(console, arguments)
