@@ -24,6 +24,7 @@ from policies.capacity import utilization
 from policies.constraints import activation, missing_data, stabilization, stuck_replicas
 from policies.constraints.constraint import Limited
 from policies.reasons import Reason
+from policies.recommenders import tokens_in_flight
 from policies.situation import Situation
 from tests.stories.script import ending
 from tests.stories.staging import TOKENS_PER_REPLICA, Story, Told, tell
@@ -308,6 +309,15 @@ DEFAULTS = (
             policy=signals(tokenRate={"perReplicaPerSecond": 1.25 * TOKENS_PER_REPLICA}, kvCache={}),
         ),
         id="tokens in flight beside the rate: without them a capacity that is stated 25 % too high is believed",
+    ),
+    pytest.param(
+        Default(
+            STEP,
+            lambda kept, out: attainment(out) < attainment(kept) - 2.0,
+            take_out=constant(tokens_in_flight, "SAFE_SHARE_OF_CAPACITY", 1.0),
+            also=signals(tokenRate={"perReplicaPerSecond": 1.25 * TOKENS_PER_REPLICA}, tokensInFlight={}, kvCache={}),
+        ),
+        id="half of the KV cache is a replica's share: at all of it tokens in flight see a wrong capacity too late",
     ),
     pytest.param(
         Default(
