@@ -110,7 +110,7 @@ class PieceReader:
             if piece.stride == 1:
                 processed = np.maximum(processed + self._left_waiting(piece, processed), 0.0)
             loads = np.where(np.isfinite(loads), loads, processed)
-        return np.repeat(loads, piece.stride, axis=0)
+        return _bins_of(loads, piece.stride)
 
     def _processed(self, piece: Piece) -> Loads | PrometheusFailure:
         """Tokens that were processed per second, by bins."""
@@ -171,6 +171,17 @@ class PieceReader:
 
     def _workload_place(self, labels: dict[str, str]) -> int | None:
         return self._workloads.get((labels.get(self._settings.namespace_label, ""), labels.get(WORKLOAD_LABEL, "")))
+
+
+def _bins_of(values: Loads, stride: int) -> Loads:
+    """Bins of means over `stride` of them, on lines between the middles: steps would be changes of the usual day."""
+    bins = np.arange(len(values) * stride)
+    place = (bins + 0.5) / stride - 0.5
+    before = np.clip(np.floor(place).astype(np.int64), 0, len(values) - 1)
+    after = np.minimum(before + 1, len(values) - 1)
+    share = np.clip(place - before, 0.0, 1.0)[:, None]
+    between: Loads = values[before] * (1 - share) + values[after] * share
+    return np.where(np.isfinite(between), between, values[bins // stride])
 
 
 def _is_seen_once(parts_among_rows: RangeVector | PrometheusFailure) -> bool:

@@ -114,6 +114,19 @@ def test_older_days_are_asked_for(seconds_a_question: float, stride: int) -> Non
     assert all(f"[{stride * BIN}s]" in each.promql for each in coarse)
 
 
+def test_quarters_of_an_hour_become_lines_and_a_missing_one_stays_missing() -> None:
+    def processed(question: RangeQuestion) -> RangeAnswer:
+        values = np.full(question.steps, 9.0)
+        if question.step_seconds == 3 * BIN:
+            values[-7:] = [9.0, 9.0, 12.0, 15.0, np.nan, 30.0, 30.0]
+        return RangeVector([workload("llama", values, question)])
+
+    loads = read_loads(FakeRanges(processed=processed), (a_request(LLAMA, days=5),))
+    quarters = loads[: -round(3.5 * 288), 0][-18:]
+    expected = [9, 9, 10, 11, 12, 13, 14, 15, 15, *[np.nan] * 3, 30, 30, 30, 30, 30, 30]
+    np.testing.assert_allclose(quarters, expected)
+
+
 def test_what_is_recorded_whole_is_not_asked_for_again() -> None:
     def recorded(question: RangeQuestion) -> RangeAnswer:
         labels = [{"namespace": "us", "exported_namespace": "inference", "name": name} for name in ("llama", "qwen")]
