@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -62,6 +62,16 @@ class NodeShape:
     def unknown_keys(self, limits: Mapping[str, str]) -> tuple[str, ...]:
         """Limited keys that the shape does not name, so that nobody can say how many nodes they allow."""
         return tuple(sorted(key for key in limits if key != NODES_KEY and key not in self.resources))
+
+    def as_large_as(self, capacities: Iterable[Mapping[str, str]]) -> NodeShape:
+        """The shape with what real nodes bring more of: limits by less would leave no room for one such node."""
+        resources = dict(self.resources)
+        for capacity in capacities:
+            for key, stated in resources.items():
+                real, own = amount_of(capacity.get(key, "0")), amount_of(stated)
+                if real is not None and own is not None and real > own:
+                    resources[key] = capacity[key]
+        return NodeShape(resources)
 
     def contradictions(self, capacity: Mapping[str, str]) -> tuple[str, ...]:
         """Where a real node brings more than the shape says, in words; a limit by the shape would be too small then."""

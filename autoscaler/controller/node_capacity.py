@@ -89,6 +89,7 @@ class _ManagedPool:
     shape: NodeShape
     node_pools: NodePools
     prewarm: Prewarm | None = None
+    stated: NodeShape | None = None  # what the spec says of a node, where real ones bring more
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,8 @@ class NodeCapacityKeeper:
         }
         outcomes: dict[str, CapacityOutcome] = {}
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
-        for pool in managed:
+        for stated in managed:
+            pool = _as_seen(stated, node_pools)
             members = sorted(key for key, name in pool_of.items() if name == pool.name)
             unknown = [key for key in members if not self._is_counted(key)]
             if unknown:
@@ -245,7 +247,7 @@ class NodeCapacityKeeper:
         if named.on_demand not in node_pools:
             return CapacityOutcome(None, Reason.NODE_POOL_NOT_FOUND, f"there is no NodePool {named.on_demand}")
         plan = plan_node_capacity(pool.parameters, demands, _states(named, node_pools))
-        problems = [_shape_problem(node_pools[each.name], shape) for each in plan.node_pools]
+        problems = [_shape_problem(node_pools[each.name], pool.stated or shape) for each in plan.node_pools]
         problems += [self._write(node_pools[each.name], each, shape, now_seconds) for each in plan.node_pools]
         if named.spot is not None and named.spot not in node_pools:
             problems.append((Reason.NODE_POOL_NOT_FOUND, f"there is no NodePool {named.spot}"))
@@ -319,6 +321,22 @@ def _managed(pool: AcceleratorPool) -> _ManagedPool | None:
     return _ManagedPool(pool.name, parameters, spec.node_shape.shape, spec.node_pools, spec.prewarm)
 
 
+def _as_seen(pool: _ManagedPool, node_pools: Mapping[str, NodePoolSeen]) -> _ManagedPool:
+    """The pool with nodes as large as the real ones, where these contradict its spec; a condition names both."""
+    seen = [node_pools[name] for name in pool.node_pools.names if name in node_pools]
+    shape = pool.shape.as_large_as(capacity for each in seen for capacity in each.capacities)
+    if shape.resources == pool.shape.resources:
+        return pool
+    before, each = pool.parameters, shape.accelerators
+    accelerators = None if before.ceiling_nodes is None else before.ceiling_nodes * before.accelerators_per_node
+    parameters = replace(
+        before,
+        accelerators_per_node=each,
+        ceiling_nodes=None if accelerators is None else accelerators // each,
+    )
+    return replace(pool, parameters=parameters, shape=shape, stated=pool.shape)
+
+
 def _allowances(
     pool: _ManagedPool, wishes: Sequence[ReplicaWish], states: Sequence[NodePoolState]
 ) -> Mapping[PoolKey, AcceleratorAllowance]:
@@ -381,7 +399,8 @@ def _shape_problem(seen: NodePoolSeen, shape: NodeShape) -> tuple[Reason, str] |
         return Reason.NODE_SHAPE_CONTRADICTED, message
     contradictions = {text for capacity in seen.capacities for text in shape.contradictions(capacity)}
     if contradictions:
-        return Reason.NODE_SHAPE_CONTRADICTED, f"NodePool {seen.name}: {'; '.join(sorted(contradictions))}"
+        message = f"NodePool {seen.name}: {'; '.join(sorted(contradictions))}; limits are set for the larger node"
+        return Reason.NODE_SHAPE_CONTRADICTED, message
     return None
 
 

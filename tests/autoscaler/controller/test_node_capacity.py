@@ -185,6 +185,18 @@ def test_what_is_in_the_way_is_said(cluster: FakeCluster, reason: Reason, words:
     assert words in outcome.message
 
 
+def test_limits_are_set_for_nodes_as_large_as_the_real_ones() -> None:
+    real = {"cpu": "384", "nvidia.com/gpu": "16", "memory": "2000Gi"}
+    seen = {"od": NodePoolSeen("od", {"nvidia.com/gpu": "8", "cpu": "192"}, 1, capacities=(real,))}
+    cluster = FakeCluster(spec=MANAGED | {"ceilings": {"accelerators": 40}}, seen=seen)
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(3))
+    assert cluster.written == [("od", {"nvidia.com/gpu": "32", "cpu": "768"})], "two such nodes within 40 accelerators"
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert "nvidia.com/gpu: 16 on a node, 8 in nodeShape; limits are set for the larger node" in outcome.message
+
+
 def test_a_dry_run_says_what_it_would_write() -> None:
     cluster = FakeCluster()
     keeper = keeper_of(cluster, dry_run=True)
