@@ -56,7 +56,7 @@ def replay(
     setup = replace(setup, keeps_latencies=True)
     fleet = SimulatedFleet([(setup, in_time)], run.starts_at_seconds, run.seed, _nodes(run, setup.sampled_one_in))
     pool = fleet.pools[setup.key]
-    recorder = TimelineRecorder(pool, READING_SECONDS)
+    recorder = TimelineRecorder(pool, READING_SECONDS, fleet.nodes)
     parts = (*policy.controllers(fleet), recorder)
     ended_at = play(fleet, parts, run.ends_at_seconds, _events(run, pool), goes_on)
     was_stopped = ended_at < run.ends_at_seconds

@@ -101,9 +101,19 @@ def _pictures(report: Report, shown: Sequence[tuple[str, PoolResult]]) -> Iterat
     lines += [_line(each, _colour(place), "ready") for place, each in enumerate(ready)]
     marks = [mark for place, (name, result) in enumerate(shown) for mark in _marks(name, result, _colour(place), scale)]
     yield _picture("Replicas: wanted (ready: dashed); a dot is a decision, rest the pointer on it", scale, lines, marks)
+    if any(result.nodes is not None for _, result in shown):
+        yield _nodes_picture(shown, begins, ends)
     missed = [_rates(result.points, lambda point: point.finished - point.met) for _, result in shown]
     lines = [_line(each, _colour(place)) for place, each in enumerate(missed)]
     yield _picture("Requests outside the objectives, a second", _Scale(begins, ends, _largest(missed)), lines)
+
+
+def _nodes_picture(shown: Sequence[tuple[str, PoolResult]], begins: float, ends: float) -> str:
+    spot = [[(point.at_seconds, float(point.spot_nodes)) for point in result.points] for _, result in shown]
+    on_demand = [[(point.at_seconds, float(point.on_demand_nodes)) for point in result.points] for _, result in shown]
+    lines = [_line(each, _colour(place)) for place, each in enumerate(on_demand)]
+    lines += [_line(each, _colour(place), "ready") for place, each in enumerate(spot)]
+    return _picture("Nodes on demand (on spot: dashed)", _Scale(begins, ends, _largest([*on_demand, *spot])), lines)
 
 
 _Points = list[tuple[float, float]]

@@ -15,6 +15,7 @@ from autoscaler.replay.node_setup import NodesSetup
 from autoscaler.replay.replica_set import SimulatedPod
 from autoscaler.replay.simulated_node_pool import RECLAIM_NOTICE_SECONDS, SimulatedNode, SimulatedNodePool
 from autoscaler.replay.simulated_pool import SimulatedPool
+from policies.capacity_split import CapacityType
 
 # The scheduler and Karpenter look this often.
 STEP_SECONDS = 1.0
@@ -76,6 +77,11 @@ class SimulatedNodes:
             for node in place:
                 node.images[pool.setup.key] = self.now_seconds
         self._count()
+
+    def existing_nodes(self, capacity_type: CapacityType) -> int:
+        """Nodes of one kind that are paid for now."""
+        pools = (pool for pool in self.pools.values() if pool.setup.capacity_type is capacity_type)
+        return sum(pool.existing_nodes for pool in pools)
 
     def set_limits(self, node_pool: str, limits: Mapping[str, str]) -> None:
         """Writes the limits of a NodePool. No node goes because of them."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autoscaler.replay.simulated_nodes import SimulatedNodes
 from autoscaler.replay.simulated_pool import SimulatedPool
+from policies.capacity_split import CapacityType
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +23,18 @@ class TimelinePoint:
     arrived: int
     finished: int
     met: int
+    on_demand_nodes: int = 0  # where nodes are simulated
+    spot_nodes: int = 0
 
 
 class TimelineRecorder:
     """Reads one pool at equal intervals. Ticks after the controllers, so that it sees what they have written."""
 
-    def __init__(self, pool: SimulatedPool, interval_seconds: float) -> None:
+    def __init__(self, pool: SimulatedPool, interval_seconds: float, nodes: SimulatedNodes | None = None) -> None:
         self.interval_seconds = interval_seconds
         self.points: list[TimelinePoint] = []
         self._pool = pool
+        self._nodes = nodes
 
     def tick(self, now_seconds: float) -> None:
         """Keeps one reading."""
@@ -46,5 +51,10 @@ class TimelineRecorder:
                 outcomes.arrived * each,
                 outcomes.finished * each,
                 outcomes.met * each,
+                self._existing_nodes(CapacityType.ON_DEMAND),
+                self._existing_nodes(CapacityType.SPOT),
             )
         )
+
+    def _existing_nodes(self, capacity_type: CapacityType) -> int:
+        return 0 if self._nodes is None else self._nodes.existing_nodes(capacity_type)
