@@ -11,7 +11,7 @@ import yaml
 
 from autoscaler.api.yaml_documents import YamlDocument, YamlProblem, read_documents
 from autoscaler.tuning.dimension import Value, shown_value
-from autoscaler.tuning.policy_variant import NoSuchItem, path_parts, with_values
+from autoscaler.tuning.policy_variant import NoSuchItem, path_parts, short_path, with_values
 
 # The first line of what stands above a tuned policy, up to the first empty line.
 HEAD = "# Tuned by tokenscaler tune, in simulation."
@@ -27,8 +27,8 @@ class Change:
     value: Value
 
     def shown(self) -> str:
-        """`stabilizationWindowSeconds 300 (default) -> 120`."""
-        return f"{path_parts(self.path)[-1]} {self.was} -> {shown_value(self.value)}"
+        """`scaleDown.stabilizationWindowSeconds 300 (default) -> 120`."""
+        return f"{short_path(self.path)} {self.was} -> {shown_value(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,9 @@ def path_parts(path: str) -> tuple[str | int, ...]:
     return tuple(name or int(index) for name, index in _PART.findall(path))
 
 
-def value_at(content: Mapping[str, Any], path: str) -> Any:
-    """What the document's spec has at a path; None for null and for what it does not have."""
-    found = _walk(content, path)
-    return None if found is _ABSENT else found
+def short_path(path: str) -> str:
+    """`scaleDown.stabilizationWindowSeconds` of the whole path: the last word alone may stand in several blocks."""
+    return ".".join(path.split(".")[-2:])
 
 
 def is_set(content: Mapping[str, Any], path: str) -> bool:

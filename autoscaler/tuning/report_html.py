@@ -16,6 +16,7 @@ from autoscaler.tuning.figures import Figures
 from autoscaler.tuning.tuning_report import TuningReport, hours, percent, shown_values
 from autoscaler.tuning.verdict import Judged, shown_figures
 
+STYLE_OF_TABLES = "td { white-space: nowrap; } td.values { white-space: normal; text-align: left; }"
 WIDTH, HEIGHT = 1100, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 150, 26, 40
 # Shares of missed requests are drawn by their logarithm; fewer than one in ten thousand stand at the bottom.
@@ -56,7 +57,7 @@ def tuning_page(report: TuningReport) -> str:
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Tokenscaler tune</title>'
-        f"<style>{STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
+        f"<style>{STYLE}{STYLE_OF_TABLES}</style></head><body>{''.join(parts)}</body></html>\n"
     )
 
 
@@ -160,11 +161,11 @@ def _judged_table(report: TuningReport) -> str:
     rows = []
     for each in report.judged:
         key = f'<span class="key" style="background:{_colour(each, report)}"></span>'
-        cells = [percent(each.search.attainment), hours(each.search), *_held_out(each), shown_values(each.values)]
-        rows.append(_row(f"{key}{escape(each.name)}", cells))
+        cells = [percent(each.search.attainment), hours(each.search), *_held_out(each)]
+        rows.append(_row(f"{key}{escape(each.name)}", cells, shown_values(each.values)))
         for name, alone in () if each.held_out is None or len(report.traces) < 2 else each.held_out.by_load():
             ours = ["", "", percent(alone.attainment), hours(alone), f"{alone.reversals_per_hour:.1f}"]
-            rows.append(_row(f'<span class="note">{escape(name)}</span>', [*ours, str(alone.max_replicas), ""]))
+            rows.append(_row(f'<span class="note">{escape(name)}</span>', [*ours, str(alone.max_replicas)]))
     return f"<h2>Both parts</h2>{_table(('policy', *heads), rows)}"
 
 
@@ -178,12 +179,13 @@ def _held_out(each: Judged) -> tuple[str, str, str, str]:
 def _front_table(report: TuningReport) -> str:
     rows = [
         _row(
-            escape(shown_values(trial.values)),
-            [percent(trial.figures.attainment), hours(trial.figures), f"{trial.figures.reversals_per_hour:.1f}"],
+            percent(trial.figures.attainment),
+            [hours(trial.figures), f"{trial.figures.reversals_per_hour:.1f}"],
+            shown_values(trial.values),
         )
         for trial in report.outcome.front()
     ]
-    return f"<h2>The front</h2>{_table(('values', 'met', 'acc.-hours', 'reversals/h'), rows)}"
+    return f"<h2>The front</h2>{_table(('met', 'acc.-hours', 'reversals/h', 'values'), rows)}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
@@ -191,9 +193,10 @@ def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _row(first: str, cells: Sequence[str]) -> str:
-    """`first` is HTML already."""
-    return f"<tr><td>{first}</td>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+def _row(first: str, cells: Sequence[str], values: str = "") -> str:
+    """`first` is HTML already; values stand last, as long as they are."""
+    middle = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    return f'<tr><td>{first}</td>{middle}<td class="values">{escape(values)}</td></tr>'
 
 
 def _list(title: str, lines: Sequence[str]) -> str:

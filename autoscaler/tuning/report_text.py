@@ -7,47 +7,52 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from autoscaler.tuning.dimension import shown_value
 from autoscaler.tuning.figures import Figures
-from autoscaler.tuning.search import SearchOutcome
+from autoscaler.tuning.policy_variant import short_path
 from autoscaler.tuning.tuning_report import TuningReport, hours, percent, shown_values
 from autoscaler.tuning.verdict import at_ends
 
 # Longer fronts are thinned; the page and the JSON have all of it.
 MOST_ROWS = 12
+HEADINGS = ("met", "missed", "acc.-hours", "reversals/h", "max")
 
 
-def front_table(outcome: SearchOutcome) -> Table:
+def front_table(report: TuningReport) -> Table:
     """The policies that no other one beats in misses and hours both, from the cheapest to the best."""
-    title = f"Pareto front of {len(outcome.trials)} policies on the part that is searched"
+    outcome, front = report.outcome, report.outcome.front()
+    title = f"Pareto front on the searched part: {len(front)} of {len(outcome.trials)} policies (*: the given one)"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for heading in ("met", "missed", "acc.-hours", "reversals/h", "max"):
+    table.add_column("")
+    for heading in HEADINGS:
         table.add_column(heading, justify="right")
-    table.add_column("values", overflow="fold")
-    front = outcome.front()
+    for dimension in report.dimensions:
+        table.add_column("\n".join(short_path(dimension.path).split(".")), justify="right")
     step = max(1, -(-len(front) // MOST_ROWS))
     for trial in (*front[:-1:step], front[-1]):
-        name = "the given policy: " if trial is outcome.given else ""
-        table.add_row(*_cells(trial.figures), f"{name}{shown_values(trial.values)}")
+        values = [shown_value(trial.values[dimension.path]) for dimension in report.dimensions]
+        table.add_row("*" if trial is outcome.given else "", *_cells(trial.figures), *values)
     return table
 
 
 def tuning_text(report: TuningReport) -> RenderableType:
     """The front, then everybody on both parts, then what was decided."""
-    return Group(report.title, front_table(report.outcome), *_judged(report), *_said(report))
+    return Group(report.title, front_table(report), *_judged(report), *_said(report))
 
 
 def _judged(report: TuningReport) -> Iterator[RenderableType]:
     if report.verdict is None:
         return
-    table = Table(title="Searched part, and held-out part", title_justify="left", box=None, pad_edge=False)
+    table = Table(title="Searched part, then held-out part", title_justify="left", box=None, pad_edge=False)
     table.add_column("policy")
-    for heading in ("met", "acc.-hours", "held-out met", "missed", "acc.-hours", "reversals/h", "max"):
+    for heading in ("met", "acc.-hours", *HEADINGS):
         table.add_column(heading, justify="right")
-    table.add_column("values", overflow="fold")
+    table.add_column("its own values", overflow="fold")
     for each in report.judged:
         held_out = ["-"] * 5 if each.held_out is None else _cells(each.held_out)
         search = (percent(each.search.attainment), hours(each.search))
-        table.add_row(each.name, *search, *held_out, shown_values(each.values))
+        own = shown_values(each.values) if each in report.baselines else ""
+        table.add_row(each.name, *search, *held_out, own)
     yield table
 
 
@@ -61,6 +66,8 @@ def _said(report: TuningReport) -> Iterator[str]:
     if report.verdict.keeps_given:
         yield "The given policy is kept."
         return
+    for change in report.changes:
+        yield f"  {change.path}: {change.was} -> {shown_value(change.value)}"
     for each in at_ends(report.found.values, report.dimensions):
         yield f"{each}; a wider range may hold a better one."
 

@@ -55,7 +55,7 @@ def part_problems(scenes: Sequence[Scene], seed: int) -> Iterator[str]:
         for part in Part:
             load = scene.load(part)
             if not len(load.draw(seed)):
-                where = f"its {part.value} part, from {load.start_seconds:g} to {load.end_seconds:g} s"
+                where = f"its {part.value} part, from {load.start_seconds:.0f} to {load.end_seconds:.0f} s"
                 yield f"{scene.name}: no request arrives in {where}; choose another --start, --end or --hold-out"
 
 
@@ -64,8 +64,8 @@ def part_assumptions(scenes: Sequence[Scene], seed: int) -> Iterator[str]:
     for scene in scenes:
         search, held_out = scene.search, scene.held_out
         yield (
-            f"{scene.name}: tuned on its seconds {search.start_seconds:g} to {search.end_seconds:g}, "
-            f"judged on {held_out.start_seconds:g} to {held_out.end_seconds:g}"
+            f"{scene.name}: tuned on its seconds {search.start_seconds:.0f} to {search.end_seconds:.0f}, "
+            f"judged on {held_out.start_seconds:.0f} to {held_out.end_seconds:.0f}"
         )
         requests = len(held_out.draw(seed))
         if requests < FEW_REQUESTS:

@@ -9,6 +9,7 @@ from autoscaler.tuning.dimension import Dimension, Values, shown_value
 from autoscaler.tuning.figures import Figures
 from autoscaler.tuning.objective import Objective
 from autoscaler.tuning.policy_text import Change
+from autoscaler.tuning.policy_variant import short_path
 from autoscaler.tuning.search import SearchOutcome
 from autoscaler.tuning.verdict import Judged, Verdict
 
@@ -62,10 +63,5 @@ def hours(figures: Figures) -> str:
 
 
 def shown_values(values: Values) -> str:
-    """Values with the last word of each path, the block before it where that alone says too little."""
+    """Values with the end of each path."""
     return ", ".join(f"{short_path(path)} {shown_value(value)}" for path, value in values.items()) or "as published"
-
-
-def short_path(path: str) -> str:
-    """`scaleDown.stabilizationWindowSeconds` of the whole path."""
-    return ".".join(path.split(".")[-2:])

@@ -80,7 +80,7 @@ def test_a_better_policy_is_written_with_what_is_expected_of_it(folder: Folder) 
     assert "# Expected of it: 100.00 % within the objectives at 0.0" in text
     assert "# The policy before: 100.00 % within the objectives at 0.1" in text
     for said in (
-        "Pareto front of",
+        "Pareto front on",
         "given policy",
         "static-mean",
         "on the held-out part it is better",
@@ -222,7 +222,7 @@ def test_ctrl_c_shows_the_front_so_far_and_the_same_command_goes_on(folder: Fold
     stopped = folder.tune("--search", FEWER_REPLICAS, "--search", "behavior.scaleUp.tolerance=0..1", "--budget", "5000")
     interrupter.join(timeout=60.0)
     assert stopped.exit_code == 1
-    assert "Pareto front of" in stopped.output
+    assert "Pareto front on" in stopped.output
     assert "Stopped before the end" in stopped.output
     assert not folder.out.exists()
     assert signal.getsignal(signal.SIGINT) is real

@@ -41,33 +41,33 @@ def body(text: str) -> str:
         ),
         pytest.param(
             Change("signals.waitingRequests.perReplica", "4", 2.5),
-            "    waitingRequests: {perReplica: 2.5} # a queue; tuned: perReplica 4 -> 2.5",
+            "    waitingRequests: {perReplica: 2.5} # a queue; tuned: waitingRequests.perReplica 4 -> 2.5",
             id="a value inside braces",
         ),
         pytest.param(
             Change("signals.tokensInFlight.perReplica", "not set", 40200.0),
-            "    tokensInFlight: {perReplica: 40200} # tuned: perReplica not set -> 40200",
+            "    tokensInFlight: {perReplica: 40200} # tuned: tokensInFlight.perReplica not set -> 40200",
             id="a value in braces that were empty, whole without a fraction",
         ),
         pytest.param(
             Change("behavior.scaleDown.policies[0].value", "4", 7),
-            "    scaleDown: {policies: [{type: Pods, value: 7, periodSeconds: 60}]} # tuned: value 4 -> 7",
+            "    scaleDown: {policies: [{type: Pods, value: 7, periodSeconds: 60}]} # tuned: policies[0].value 4 -> 7",
             id="an item of a list",
         ),
         pytest.param(
             Change("behavior.scaleDown.stabilizationWindowSeconds", "300 (default)", 120),
             "    scaleDown: {stabilizationWindowSeconds: 120, policies: [{type: Pods, value: 4, periodSeconds: 60}]} "
-            "# tuned: stabilizationWindowSeconds 300 (default) -> 120",
+            "# tuned: scaleDown.stabilizationWindowSeconds 300 (default) -> 120",
             id="a value that was left out comes first in its braces",
         ),
         pytest.param(
             Change("behavior.scaleUp.tolerance", "0.05 (default)", 0.1),
-            "    scaleUp: {tolerance: 0.1} # tuned: tolerance 0.05 (default) -> 0.1",
+            "    scaleUp: {tolerance: 0.1} # tuned: scaleUp.tolerance 0.05 (default) -> 0.1",
             id="a block that was left out has a line of its own",
         ),
         pytest.param(
             Change("forecast.mode", "Advise (default)", "Off"),
-            "  forecast: {mode: 'Off'} # tuned: mode Advise (default) -> Off",
+            "  forecast: {mode: 'Off'} # tuned: forecast.mode Advise (default) -> Off",
             id="a block of nothing is filled, and Off is no false",
         ),
         pytest.param(
@@ -93,7 +93,7 @@ def test_several_values_on_one_line_share_a_comment() -> None:
         Change("behavior.scaleDown.policies[0].value", "4", 7),
     ]
     (line,) = (each for each in changed_text(BEFORE, 1, changes, []).splitlines() if "scaleDown" in each)
-    assert line.endswith("# tuned: stabilizationWindowSeconds 300 (default) -> 90, value 4 -> 7")
+    assert line.endswith("# tuned: scaleDown.stabilizationWindowSeconds 300 (default) -> 90, policies[0].value 4 -> 7")
 
 
 def test_a_policy_that_is_tuned_again_says_only_the_last_time() -> None:
