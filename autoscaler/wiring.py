@@ -17,6 +17,7 @@ from prometheus_client import Counter
 from autoscaler.actuators.actuator import ReplicaActuator
 from autoscaler.actuators.dry_run import DryRunActuator
 from autoscaler.actuators.external_metric import ExternalMetricActuator
+from autoscaler.actuators.node_pool_disruption import KarpenterNodePoolDisruption
 from autoscaler.actuators.node_pool_limits import KarpenterNodePoolLimits
 from autoscaler.actuators.pod_deletion_costs import PodDeletionCosts
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
@@ -29,6 +30,7 @@ from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.loop import ControlLoop
 from autoscaler.controller.node_capacity import NodeCapacityKeeper
+from autoscaler.controller.node_disruption import NodeDisruptionReporter
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.controller.prewarming import Prewarmer
 from autoscaler.controller.reconcile import Reconciler
@@ -303,7 +305,12 @@ def _cluster_reporters(
     events = EventWriter(parts.background, parts.clock, settings.lease.identity)
     reporters: list[Reporter] = [StatusReporter(statuses, records), EventReporter(events)]
     if accelerators is not None and node_capacity is not None:
-        reporters.append(AcceleratorPoolReporter(accelerators, statuses, parts.clock, node_capacity.outcome))
+        writer = KarpenterNodePoolDisruption(parts.connection, parts.elector.is_leader)
+        disruption = NodeDisruptionReporter(accelerators, writer, parts.clock)
+        reporters += [
+            disruption,
+            AcceleratorPoolReporter(accelerators, statuses, parts.clock, node_capacity.outcome, disruption.outcome),
+        ]
     return reporters
 
 

@@ -129,5 +129,9 @@ class Reason(StrEnum):
     OUT_OF_CAPACITY = "OutOfCapacity"  # the cloud has no such nodes; tried again after a while
     QUOTA_EXCEEDED = "QuotaExceeded"
     LAUNCH_MISCONFIGURED = "LaunchMisconfigured"  # the cloud refuses what is asked for
+    DISRUPTION_ALLOWED = "DisruptionAllowed"
+    POOL_GROWS = "PoolGrows"  # no node is taken away meanwhile
+    DISRUPTION_SET = "DisruptionSet"
+    DISRUPTION_NOT_SET = "DisruptionNotSet"
     CONSOLIDATION_FITS = "ConsolidationFits"
     CONSOLIDATION_UNFIT = "ConsolidationUnfit"  # nodes go sooner or later than suits what they serve

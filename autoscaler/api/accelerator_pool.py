@@ -113,6 +113,13 @@ class AcceleratorPoolSpec(ParameterModel):
             "NodePools that say otherwise are told of in the condition ConsolidationFits. Default: not judged."
         ),
     )
+    manage_disruption: bool = Field(
+        default=False,
+        description=(
+            "False (default): only limits are written. True: the NodePools' disruption budgets are closed while the "
+            "pool grows (kept in an annotation, and opened again), and consolidation is set as latencyClass wants it."
+        ),
+    )
     node_pools: NodePools
     node_shape: NodeShapeSpec | None = Field(default=None, description="Needed in mode Manage.")
     slack_nodes: int = Field(
@@ -136,6 +143,11 @@ class AcceleratorPoolSpec(ParameterModel):
     )
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "!has(self.manageDisruption) || !self.manageDisruption || self.mode == 'Manage'",
+            "manageDisruption needs mode Manage",
+            ".manageDisruption",
+        ),
         CelRule("self.mode != 'Manage' || has(self.nodeShape)", "mode Manage needs nodeShape", ".nodeShape"),
         CelRule(
             "!has(self.split) || has(self.nodePools.spot)",
@@ -176,6 +188,8 @@ class AcceleratorPoolSpec(ParameterModel):
 
     @model_validator(mode="after")
     def _check_management(self) -> Self:
+        if self.manage_disruption and self.mode is not AcceleratorPoolMode.MANAGE:
+            raise ValueError("manageDisruption needs mode Manage")
         if self.mode is AcceleratorPoolMode.MANAGE and self.node_shape is None:
             raise ValueError("mode Manage needs nodeShape")
         if self.split is not None and self.node_pools.spot is None:

@@ -42,6 +42,7 @@ class ConditionType(StrEnum):
     LIMITS_IN_STEP = "LimitsInStep"
     SPLIT_KEPT = "SplitKept"
     CONSOLIDATION_FITS = "ConsolidationFits"
+    DISRUPTION_ALLOWED = "DisruptionAllowed"
 
 
 class ConditionStatus(StrEnum):

@@ -83,7 +83,7 @@ def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode], launches: tuple[L
         problem=pool.problem,
         limit_managers=pool.limit_managers,
         capacities=tuple(capacities.values()),
-        consolidation=pool.consolidation,
+        disruption=pool.disruption,
         is_judged=pool.is_judged,
         launches=launches,
         nodes_deleting=len(nodes) - len(staying),

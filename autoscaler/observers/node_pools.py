@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from policies.latency_class import ConsolidationSettings
 from policies.launch_breaker import LaunchProblem, LaunchResult, launch_problem
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionSeen:
+    """When a NodePool's nodes may be taken away, as its document says it; `held` is our annotation, if it is there."""
+
+    settings: ConsolidationSettings
+    consolidate_after: str
+    budgets: tuple[dict[str, Any], ...]
+    held: str | None = None
+    has_annotations: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +35,7 @@ class NodePoolSeen:
     problem: str | None = None
     limit_managers: tuple[str, ...] = ()
     capacities: tuple[Mapping[str, str], ...] = ()
-    consolidation: ConsolidationSettings | None = None
+    disruption: DisruptionSeen | None = None
     nodes_deleting: int = 0
     is_judged: bool = True  # Karpenter has looked at the spec that stands there now
     launches: tuple[LaunchResult, ...] = ()

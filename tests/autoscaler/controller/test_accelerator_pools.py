@@ -13,10 +13,12 @@ from autoscaler.api.pool_observation import PoolNode
 from autoscaler.clock import ManualClock
 from autoscaler.controller.accelerator_pools import AcceleratorPoolReporter
 from autoscaler.controller.pool_report import Decided
-from autoscaler.observers.node_pools import NodePoolSeen
+from autoscaler.observers.node_pools import DisruptionSeen, NodePoolSeen
 from policies.latency_class import ConsolidationSettings
 from tests.builders import NOW
 from tests.pool_builders import a_decision_report, a_scaler
+
+UNFIT = DisruptionSeen(ConsolidationSettings("Balanced", 60.0, None), "60s", ())
 
 
 class Nodes:
@@ -42,7 +44,7 @@ class Nodes:
         return (PoolNode("h100-od", 8, True), PoolNode("h100-od", 8, True), PoolNode(None, 8, True))
 
     def node_pools(self) -> Mapping[str, NodePoolSeen]:
-        return {"h100-od": NodePoolSeen("h100-od", {}, 2, consolidation=ConsolidationSettings("Balanced", 60.0, None))}
+        return {"h100-od": NodePoolSeen("h100-od", {}, 2, disruption=UNFIT)}
 
     def write_accelerator_pool(self, name: str, status: AcceleratorPoolStatus) -> None:
         self.written.append(status)

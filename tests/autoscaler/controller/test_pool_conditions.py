@@ -293,8 +293,8 @@ def test_that_starts_take_as_long_as_the_policy_says_is_said_where_it_was_not_so
         pytest.param(
             ReplicaCounts(8, 8, 6, leaving=2, leaving_ready=1),
             (),
-            "False LeavingReplicas 2 of 8 replicas on a node that is noticed, being deleted, gone or not Ready: 1 still "
-            "serves",
+            "False LeavingReplicas 2 of 8 replicas on a node that is noticed, being deleted, gone or not Ready: "
+            "1 still serves",
             id="the nodes of two are about to go",
         ),
         pytest.param(
