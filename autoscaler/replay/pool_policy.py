@@ -14,6 +14,7 @@ from autoscaler.controller.reconcile import Reconciler
 from autoscaler.foresight.foresight import Foresight
 from autoscaler.replay.simulated_fleet import SimulatedFleet
 from autoscaler.replay.simulated_karpenter import node_capacity_of
+from autoscaler.replay.simulated_victims import SimulatedVictims
 from autoscaler.replay.virtual_clock import Recurring
 from policies.parameters import Mode
 from policies.reasons import Reason
@@ -70,6 +71,7 @@ class ReconciledPolicy:
             self._reporters,
             foresight=self._foresight,
             node_capacity=node_capacity_of(nodes, pools) if nodes is not None and pools else None,
+            marker=None if nodes is None else SimulatedVictims(nodes, fleet.pool_of),
         )
         return (_ReconcilerTick(reconciler, fleet, self._scalers, self._tick_seconds),)
 

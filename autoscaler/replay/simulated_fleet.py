@@ -108,7 +108,7 @@ class SimulatedFleet:
 
     def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
         """Writes the count, unless it is another than the one that was observed."""
-        pool = self._pool_of(target)
+        pool = self.pool_of(target)
         if pool is None:
             return ActuationFailed(Reason.FAILED_UPDATE_SCALE, f"{target.name} is not part of the simulated fleet")
         if pool.spec_replicas != from_replicas or str(len(pool.count_changes)) != target.resource_version:
@@ -128,7 +128,8 @@ class SimulatedFleet:
             return ObservationUnavailable(Reason.PROMETHEUS_UNREACHABLE, "the simulated Prometheus does not answer")
         return self._metrics[query.key].observe(query, pool.gateway_queue, now_seconds)
 
-    def _pool_of(self, target: ScaleTarget) -> SimulatedPool | None:
+    def pool_of(self, target: ScaleTarget) -> SimulatedPool | None:
+        """The pool behind a target; None where none is."""
         for pool in self._pools.values():
             if (pool.setup.namespace, pool.setup.target_name) == (target.namespace, target.name):
                 return pool

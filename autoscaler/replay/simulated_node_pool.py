@@ -10,6 +10,7 @@ import numpy as np
 
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.replay.node_setup import NodeLosses, NodePoolSetup, NodesSetup
+from policies.capacity_split import CapacityType
 from policies.launch_breaker import LaunchFailure, LaunchResult, Offering
 
 # Karpenter asks no more for an offering for three minutes after the provider had none.
@@ -60,6 +61,11 @@ class SimulatedNodePool:
         self._unavailable_until = -math.inf
         self._ended_node_seconds = 0.0
         self._launches: tuple[LaunchResult, ...] = ()
+
+    @property
+    def is_spot(self) -> bool:
+        """Whether its nodes may be reclaimed."""
+        return self.setup.capacity_type is CapacityType.SPOT
 
     @property
     def nodes_in_use(self) -> int:

@@ -83,6 +83,14 @@ class SimulatedNodes:
         pools = (pool for pool in self.pools.values() if pool.setup.capacity_type is capacity_type)
         return sum(pool.existing_nodes for pool in pools)
 
+    def node_of(self, pod: SimulatedPod) -> SimulatedNode | None:
+        """The node of a pod, the first of several; None while it waits for one."""
+        return next((placed.nodes[0] for placed in self._placed if placed.pod is pod), None)
+
+    def others_on(self, node: SimulatedNode, pool: SimulatedPool) -> int:
+        """How many pods of other pools stand on a node."""
+        return sum(node in placed.nodes for placed in self._placed if placed.pool is not pool)
+
     def set_limits(self, node_pool: str, limits: Mapping[str, str]) -> None:
         """Writes the limits of a NodePool. No node goes because of them."""
         pool, shape = self.pools[node_pool], self.setup.shape

@@ -13,6 +13,7 @@ from autoscaler.api.accelerator_pool import AcceleratorPool, parse_accelerator_p
 from autoscaler.api.inference_scaler import InferenceScaler, InferenceScalerSpec
 from autoscaler.observers.workload import ScaleTarget
 from autoscaler.replay.cold_start import ColdStart, ColdStartPhase
+from autoscaler.replay.node_result import node_result
 from autoscaler.replay.node_setup import NodePoolSetup, OutOfCapacity
 from autoscaler.replay.pool_policy import ReconciledPolicy
 from autoscaler.replay.serving_replica import Request
@@ -47,9 +48,9 @@ def a_pool() -> AcceleratorPool:
     return parsed
 
 
-def a_referring_scaler() -> InferenceScaler:
+def a_referring_scaler(**more: object) -> InferenceScaler:
     scaler = a_scaler()
-    changed = {**scaler.spec.model_dump(), "accelerator_pool_ref": {"name": "a100"}}
+    changed = {**scaler.spec.model_dump(), "accelerator_pool_ref": {"name": "a100"}, **more}
     return replace(scaler, spec=InferenceScalerSpec.model_validate(changed))
 
 
@@ -81,12 +82,12 @@ def a_wave() -> Iterator[Request]:
         yield Request(STARTED_AT + at, 1000, 200)
 
 
-def run_the_wave(*pools: NodePoolSetup) -> WatchedFleet:
+def run_the_wave(*pools: NodePoolSetup, **scaler: object) -> WatchedFleet:
     setup = a_setup(initial_replicas=2, cold_start=ColdStart((ColdStartPhase("load", 30.0, 0.0),)))
     nodes = WatchedNodes(nodes_setup(*pools), 1, STARTED_AT, STARTED_AT)
     fleet = WatchedFleet([(setup, a_wave())], STARTED_AT, 1, nodes)
     fleet.rooms = []
-    policy = ReconciledPolicy([a_referring_scaler()], accelerator_pools=[a_pool()])
+    policy = ReconciledPolicy([a_referring_scaler(**scaler)], accelerator_pools=[a_pool()])
     play(fleet, policy.controllers(fleet), STARTED_AT + 2700.0)
     return fleet
 
@@ -135,6 +136,15 @@ def test_on_demand_takes_over_where_spot_cannot_be_had() -> None:
     assert fleet.nodes.pools["spot"].launched == 0
     assert fleet.nodes.pools["spot"].refused_launches >= 1
     assert fleet.nodes.pools["od"].launched >= 3
+
+
+def test_whole_nodes_become_empty_sooner_where_the_policy_chooses_who_goes(wave: WatchedFleet) -> None:
+    def node_hours(fleet: WatchedFleet) -> float:
+        assert fleet.nodes is not None
+        return node_result(fleet.nodes, fleet.now_seconds).node_hours
+
+    chosen = run_the_wave(on_demand(), spot(), scale_down_victims="WholeNodes")
+    assert node_hours(chosen) < node_hours(wave)
 
 
 def test_what_is_seen_of_a_nodepool() -> None:

@@ -1,0 +1,61 @@
+"""Which replicas of a simulated pool go when its count falls? Chosen as in the cluster, and marked on its pods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from autoscaler.observers.workload import LivePod, ScaleTarget
+from autoscaler.replay.simulated_nodes import SimulatedNodes
+from autoscaler.replay.simulated_pool import SimulatedPool
+from policies.victims import NodesOfSplit, PlacedReplica, choose_victims
+from policies.wording import counted
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedMarks:
+    """How many nodes the victims leave empty."""
+
+    emptied_nodes: int
+
+    @property
+    def message(self) -> str:
+        """The same in words."""
+        return f"{counted(self.emptied_nodes, 'node')} will be empty"
+
+
+class SimulatedVictims:
+    """A VictimMarker over simulated nodes. `pool_of` finds the pool of a target; None: it is not simulated."""
+
+    def __init__(self, nodes: SimulatedNodes, pool_of: Callable[[ScaleTarget], SimulatedPool | None]) -> None:
+        self._nodes = nodes
+        self._pool_of = pool_of
+
+    def mark(
+        self, target: ScaleTarget, pods: Sequence[LivePod], fewer: int, split: NodesOfSplit | None
+    ) -> SimulatedMarks:
+        """Gives those that should go the lowest deletion costs, and takes away what an earlier choice has left."""
+        pool = self._pool_of(target)
+        if pool is None:
+            return SimulatedMarks(0)
+        victims = choose_victims(self._placed(pool), -(-fewer // self._nodes.copies), split)
+        ranks = {name: rank - len(victims.names) for rank, name in enumerate(victims.names)}
+        for pod in pool.existing_pods:
+            pod.deletion_cost = ranks.get(pod.name, 0)
+        return SimulatedMarks(len(victims.emptied_nodes) * self._nodes.copies)
+
+    def _placed(self, pool: SimulatedPool) -> Iterator[PlacedReplica]:
+        for pod in pool.existing_pods:
+            if math.isfinite(pod.ends_at):
+                continue  # it goes already
+            node = self._nodes.node_of(pod)
+            yield PlacedReplica(
+                name=pod.name,
+                node=None if node is None else node.name,
+                is_ready=pod.ready_at <= self._nodes.now_seconds,
+                work=float(pod.requests_in_flight),
+                node_leaves=node is not None and node.is_deleting,
+                others_on_node=0 if node is None else self._nodes.others_on(node, pool),
+                is_on_spot=node is not None and self._nodes.pools[node.node_pool].is_spot,
+            )

@@ -1,0 +1,72 @@
+"""Replicas that go so that whole nodes of a simulated fleet become empty."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.observers.workload import ScaleTarget
+from autoscaler.replay.simulated_fleet import SimulatedFleet
+from autoscaler.replay.simulated_victims import SimulatedVictims
+from tests.autoscaler.replay.simulated_node_fleets import a_node_fleet, after, node_pool, nodes_of, only_pool
+from tests.autoscaler.replay.simulated_pools import KEY, STARTED_AT
+
+TARGET = ScaleTarget(KEY[0], "Deployment", "vllm-chat", "/scale", "1", "1")
+
+
+def fall(fleet: SimulatedFleet, to_replicas: int, is_marked: bool) -> str:
+    """Lowers the count by one replica after the other, each after a second; what the last marking came to."""
+    pool, message = only_pool(fleet), ""
+    assert fleet.nodes is not None
+    victims = SimulatedVictims(fleet.nodes, fleet.pool_of)
+    while pool.spec_replicas > to_replicas:
+        if is_marked:
+            message = victims.mark(TARGET, pool.pods, 1, None).message
+        pool.scale(pool.spec_replicas - 1)
+        after(fleet, fleet.now_seconds - STARTED_AT + 1.0)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("is_marked", "nodes"),
+    [
+        pytest.param(False, 3, id="left to the ReplicaSet every node keeps one"),
+        pytest.param(True, 2, id="marked, what stays stands on as few nodes as it can"),
+    ],
+)
+def test_falling_counts_empty_whole_nodes_where_they_are_marked(is_marked: bool, nodes: int) -> None:
+    fleet = a_node_fleet(node_pool(consolidate_after_seconds=0.0), initial_replicas=6)
+    fall(fleet, 3, is_marked)
+    assert nodes_of(after(fleet, 30.0)) == {"od": nodes}
+    assert only_pool(fleet).replicas.ready == 3
+
+
+def test_what_is_saved_is_said_in_nodes() -> None:
+    fleet = a_node_fleet(node_pool(), initial_replicas=4)
+    assert fall(fleet, 3, is_marked=True) == "0 nodes will be empty"
+    assert fall(fleet, 2, is_marked=True) == "1 node will be empty"
+
+
+def test_a_replica_that_starts_goes_before_those_that_are_marked() -> None:
+    fleet = a_node_fleet(node_pool(), initial_replicas=2)
+    pool = only_pool(fleet)
+    pool.scale(3)
+    after(fleet, 5.0)
+    fall(fleet, 2, is_marked=True)
+    assert (pool.replicas.ready, pool.replicas.starting, pool.replicas.terminating) == (2, 0, 0)
+
+
+def test_marks_of_an_earlier_choice_are_taken_away() -> None:
+    fleet = a_node_fleet(node_pool(), initial_replicas=4)
+    assert fleet.nodes is not None
+    victims, pool = SimulatedVictims(fleet.nodes, fleet.pool_of), only_pool(fleet)
+    victims.mark(TARGET, pool.pods, 3, None)
+    assert sorted(pod.deletion_cost for pod in pool.existing_pods) == [-3, -2, -1, 0]
+    victims.mark(TARGET, pool.pods, 1, None)
+    assert sorted(pod.deletion_cost for pod in pool.existing_pods) == [-1, 0, 0, 0]
+
+
+def test_a_target_that_is_not_simulated_has_no_victims() -> None:
+    fleet = a_node_fleet(node_pool(), initial_replicas=1)
+    assert fleet.nodes is not None
+    other = ScaleTarget(KEY[0], "Deployment", "other", "/scale", "1", "1")
+    assert SimulatedVictims(fleet.nodes, fleet.pool_of).mark(other, (), 1, None).emptied_nodes == 0
