@@ -20,8 +20,18 @@ class PrewarmMethod(StrEnum):
 class PlaceholderRef(ParameterModel):
     """A Deployment of pods that do nothing. It is yours: its count is set, and nothing else of it is changed."""
 
-    namespace: str = Field(min_length=1, max_length=63, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-    name: str = Field(min_length=1, max_length=253, pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    namespace: str = Field(
+        min_length=1,
+        max_length=63,
+        pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        description="Namespace of the Deployment: lower case letters, digits and dashes.",
+    )
+    name: str = Field(
+        min_length=1,
+        max_length=253,
+        pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+        description="Name of the Deployment: lower case letters, digits, dashes and dots.",
+    )
 
 
 class Prewarm(ParameterModel):

@@ -15,6 +15,7 @@ from autoscaler.kubernetes_gateway.connection import connect
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.observers.kubernetes_workload import KubernetesWorkloadObserver
 from autoscaler.observers.workload import CompetingWriter, LivePod, Workload, WorkloadUnavailable
+from policies.capacity_split import TargetCounts
 from policies.cold_start import ObservedStart
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
@@ -604,6 +605,60 @@ def test_whose_count_stands_in_the_target(
 def test_a_namespace_that_is_not_watched_is_said(start: StartFleet) -> None:
     message = start(namespaces=("batch",)).unavailable(_scaler(), Reason.TARGET_NOT_FOUND)
     assert "namespace inference is not among those that this controller watches" in message
+
+
+def _put_two_targets(server: FakeApiServer) -> InferenceScaler:
+    """Two on demand that serve; of three on spot one serves, one loads, and one does not exist yet."""
+    for name, replicas in (("llama-od", 2), ("llama-spot", 3)):
+        document = {
+            "metadata": {"name": name, "creationTimestamp": LONG_AGO},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}},
+            "status": {"replicas": replicas},
+        }
+        server.put("deployments", document)
+    placed = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": LONG_AGO}]
+    for name, target in (("a", "llama-od"), ("b", "llama-od"), ("c", "llama-spot")):
+        server.put("pods", _pod(name, labels={"app": target}, conditions=placed))
+    server.put("pods", _pod("d", ready=False, since="2026-11-30T00:50:00Z", labels={"app": "llama-spot"}))
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    parsed = parse_inference_scaler(
+        {
+            "apiVersion": "tokenscaler.io/v1alpha1",
+            "kind": "InferenceScaler",
+            "metadata": {"name": "llama", "namespace": "inference", "uid": "u", "creationTimestamp": LONG_AGO},
+            "spec": {
+                "mode": "Scale",
+                "engine": "vllm",
+                "maxReplicas": 9,
+                "acceleratorPoolRef": {"name": "h100"},
+                "capacityTypes": {
+                    "onDemand": {"scaleTargetRef": reference | {"name": "llama-od"}},
+                    "spot": {"scaleTargetRef": reference | {"name": "llama-spot"}},
+                },
+            },
+        }
+    )
+    assert isinstance(parsed, InferenceScaler), parsed
+    return parsed
+
+
+def test_two_targets_are_seen_as_one_pool(server: FakeApiServer, start: StartFleet) -> None:
+    scaler = _put_two_targets(server)
+    server.put("horizontalpodautoscalers", _hpa(name="llama-spot"))
+    seen = start().workload(scaler)
+    assert (seen.replicas.spec, seen.replicas.ready, seen.replicas.starting) == (5, 3, 2)
+    assert [(part.capacity_type.value, part.target.name, part.counts) for part in seen.parts] == [
+        ("on-demand", "llama-od", TargetCounts(2, 2, 2)),
+        ("spot", "llama-spot", TargetCounts(3, 1, 1)),
+    ]
+    assert len(seen.pods) == 4
+    assert seen.competing_writers == (HPA,), "on either target"
+
+
+def test_two_targets_stand_for_the_count_that_theirs_were_made_for(server: FakeApiServer, start: StartFleet) -> None:
+    scaler, fleet = _put_two_targets(server), start()
+    fleet.observer = KubernetesWorkloadObserver(fleet.cluster, lambda: fleet.scalers, asked_for=lambda *_: 4)
+    assert fleet.workload(scaler).replicas.spec == 4
 
 
 def test_only_the_namespaces_that_were_named_are_asked_for(server: FakeApiServer, start: StartFleet) -> None:
