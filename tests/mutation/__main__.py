@@ -72,7 +72,8 @@ def main() -> int:
     for name in failing:
         print(f"left out, for it fails without a fault: {name}")
     total = sum(len(module.mutations) for module in modules)
-    print(f"{sum(map(len, drawn))} of {total} faults, seed {arguments.seed}")
+    tried = sum(counts.total() for counts in tally.by_module.values())
+    print(f"{tried} of {total} faults tried, {sum(map(len, drawn))} drawn with seed {arguments.seed}")
     return 0 if _report(tally) >= GOAL else 1
 
 
@@ -101,7 +102,7 @@ def _drawn(modules: Sequence[FaultyModule], sample: str, seed: int) -> list[list
 
 def _report(tally: Tally) -> float:
     """Prints the table; the share that was found of those that a test can find."""
-    columns = ("killed", "timeout", "survived", "explained")
+    columns = ("killed", "timeout", "survived", "explained", "untried")
     print(f"\n{'':52}{'tried':>9}" + "".join(f"{column:>10}" for column in columns))
     whole: Counter[str] = Counter()
     for module, counts in sorted(tally.by_module.items()):

@@ -16,7 +16,7 @@ import signal
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from functools import _lru_cache_wrapper, partial
 from io import StringIO
@@ -65,6 +65,11 @@ class Trials:
         functions = _functions_of(self.package)
         gc.freeze()
         reach = self._reach(session, functions)
+        with suppress(KeyboardInterrupt):  # what has been tried by then is a result
+            self._try_all(session, functions, reach)
+        return True
+
+    def _try_all(self, session: pytest.Session, functions: dict[str, list[FunctionType]], reach: _Reach) -> None:
         for fault in self.faults:
             tests = reach.tests(fault, self.most_seconds)
             seconds = LEAST_SECONDS + PATIENCE * sum(reach.seconds[item.nodeid] for item in tests or session.items)
@@ -75,7 +80,6 @@ class Trials:
                 self._check_fresh_imports(fault, arguments)
                 verdict = _in_a_fork(partial(_try_anew, fault, arguments), seconds)
             self.after_each(fault, verdict)
-        return True
 
     def _check_fresh_imports(self, fault: Fault, arguments: Sequence[str]) -> None:
         """Once: that the tests are green where modules are imported anew without a fault."""
@@ -118,7 +122,10 @@ class Trials:
 
     def _try(self, fault: Fault, functions: Sequence[FunctionType], tests: Sequence[pytest.Item]) -> None:
         self._is_trial = True
-        _exchange(fault, functions)
+        try:
+            _exchange(fault, functions)
+        except (KeyError, ValueError, SyntaxError):
+            os._exit(NO_TRIAL)
         for number, item in enumerate(tests):
             _run(item, tests[number + 1 : number + 2])
 
@@ -178,8 +185,6 @@ def _note_calls(functions: dict[str, list[FunctionType]], called: set[str]) -> N
 
 def _exchange(fault: Fault, functions: Sequence[FunctionType]) -> None:
     """Whoever holds the function goes on with the faulty code: a module that imported it, a property, a table."""
-    if not functions:
-        os._exit(NO_TRIAL)
     compiled = compile(fault.source, f"<{fault.place}>", "exec", __future__.annotations.compiler_flag)
     for function in functions:
         made: dict[str, Any] = {}
@@ -196,7 +201,7 @@ def _try_anew(fault: Fault, arguments: Sequence[str]) -> None:
 
 
 def _in_a_fork(work: Callable[[], None], cpu_seconds: float) -> str:
-    """What became of the work: survived, killed, or timeout where it took longer than allowed."""
+    """What became of the work: survived, killed, timeout where it took longer than allowed, untried."""
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
@@ -212,9 +217,7 @@ def _in_a_fork(work: Callable[[], None], cpu_seconds: float) -> str:
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         return "timeout" if os.WTERMSIG(status) == signal.SIGPROF else "killed"
-    if os.WEXITSTATUS(status) == NO_TRIAL:
-        raise RuntimeError("the function of a fault is not there")
-    return "survived" if os.WEXITSTATUS(status) == 0 else "killed"
+    return {0: "survived", NO_TRIAL: "untried"}.get(os.WEXITSTATUS(status), "killed")
 
 
 def try_faults(trials: Trials, tests: Sequence[str]) -> list[str]:

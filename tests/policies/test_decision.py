@@ -97,6 +97,20 @@ def test_a_blind_pool_says_since_when_and_why() -> None:
     assert message == "4: held at 4, blind for 45 s: Prometheus does not answer"
 
 
+def test_a_vote_for_nobody_is_smaller_than_one_for_a_part_of_a_replica() -> None:
+    policy = a_policy(minReplicas=0, signals={"kvCache": {}, "pendingRequests": {"query": "q", "perReplica": 10}})
+    metrics = an_observation({Signal.KV_CACHE_USAGE: a_signal(0.0, 0.0, 0.0, 0.0)}, queries={"pendingRequests": 5})
+    decision = decide(a_decision_input(policy, metrics))
+    assert (decision.binding, decision.desired_replicas) == ("pendingRequests", 1)
+    assert decision.message == "1: pending requests (5 at 10 a replica) need 0.500; kvCache 0"
+
+
+def test_of_votes_for_the_same_the_first_binds() -> None:
+    policy = a_policy(signals={"kvCache": {"headroomPercent": 20}, "waitingRequests": {"perReplica": 2}})
+    metrics = an_observation({Signal.KV_CACHE_USAGE: a_signal(*[0.8] * 4), Signal.WAITING_REQUESTS: a_signal(*[2] * 4)})
+    assert decide(a_decision_input(policy, metrics)).binding == "kvCache"
+
+
 def test_a_vote_that_is_unknown_is_named() -> None:
     policy = a_policy(signals={"kvCache": {}, "waitingRequests": {"perReplica": 4}, "tokenRate": TOKEN_RATE})
     unseen = {name: a_signal(None, None, None, None) for name in (Signal.WAITING_REQUESTS, Signal.PROMPT_TOKENS)}

@@ -8,7 +8,15 @@ from policies.constraints.behavior import ScaleUpRules, ScalingBehavior
 from policies.history import ScaleEvent, TimedRecommendation
 from policies.hpa.metric_proposal import Tolerance
 from policies.hpa.metrics import MeasuredMetric, Metric, PodCounts, ProposedReplicas, TargetType
-from policies.hpa.reconcile import ABOVE_TARGET, ALL_BELOW_TARGET, HPAMemory, HPASpec, reconcile
+from policies.hpa.reconcile import (
+    ABOVE_MAXIMUM,
+    ABOVE_TARGET,
+    ALL_BELOW_TARGET,
+    BELOW_MINIMUM,
+    HPAMemory,
+    HPASpec,
+    reconcile,
+)
 from tests.builders import NOW
 
 BAND = Tolerance(0.1, 0.1)
@@ -70,6 +78,24 @@ def test_where_every_metric_fails_nothing_is_written_and_nothing_is_forgotten() 
     failed = MeasuredMetric(TargetType.AVERAGE_VALUE, 1000, ())
     outcome = reconcile(HPASpec(1, 50, (failed,), BAND), pods(4), memory, NOW)
     assert (outcome.replicas, outcome.is_rescaled, outcome.rescale_reason) == (4, False, "")
+    assert outcome.memory.recommendations == memory.recommendations
+
+
+@pytest.mark.parametrize(
+    ("current", "replicas", "reason"),
+    [
+        pytest.param(12, 10, ABOVE_MAXIMUM, id="above the maximum"),
+        pytest.param(1, 2, BELOW_MINIMUM, id="below the minimum"),
+    ],
+)
+def test_a_count_beyond_the_bounds_is_brought_to_the_nearer_one_without_a_look_at_metrics(
+    current: int, replicas: int, reason: str
+) -> None:
+    memory = HPAMemory((TimedRecommendation(NOW - 30, 6),))
+    failed = MeasuredMetric(TargetType.AVERAGE_VALUE, 1000, ())
+    outcome = reconcile(HPASpec(2, 10, (failed,), BAND), pods(current), memory, NOW)
+    assert (outcome.replicas, outcome.is_rescaled, outcome.rescale_reason) == (replicas, True, reason)
+    assert outcome.conditions == {"AbleToScale": "True/SucceededRescale", "ScaledToZero": "False/NotScaledToZero"}
     assert outcome.memory.recommendations == memory.recommendations
 
 

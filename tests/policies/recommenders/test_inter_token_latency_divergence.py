@@ -189,6 +189,27 @@ def test_it_takes_two_measurements_and_is_told_with_what_goes_with_it() -> None:
     assert messages[1] == messages[2]
 
 
+@pytest.mark.parametrize(
+    ("metrics", "history", "measurements", "measured_at"),
+    [
+        pytest.param(seen(), BELIEVED, 2, NOW, id="more than two in a row are two"),
+        pytest.param(seen(), MEASURED_ONCE, 2, NOW, id="the second"),
+        pytest.param(seen(ratio=2.9), BELIEVED, 2, NOW, id="between the lines nothing changes"),
+        pytest.param(seen(ratio=2.2), BELIEVED, 2, NOW, id="2.2 is still between"),
+        pytest.param(seen(ratio=2.9), MEASURED_ONCE, 0, NOW, id="what is not believed yet begins anew"),
+        pytest.param(seen(median=0.013), BELIEVED, 0, NOW, id="a measurement that tells nothing is taken note of"),
+        pytest.param(seen(measured_at=NOW - 60.0), MEASURED_ONCE, 1, NOW - 60.0, id="the same measurement again"),
+        pytest.param(an_observation(QUEUE), BELIEVED, 2, NOW - 60.0, id="no measurement"),
+        pytest.param(a_blackout(), BELIEVED, 2, NOW - 60.0, id="nothing is seen"),
+    ],
+)
+def test_what_is_remembered_of_a_measurement(
+    metrics: MetricsObservation, history: ScalingHistory, measurements: int, measured_at: float
+) -> None:
+    after = decide(a_decision_input(POLICY, metrics, history=history)).next_history
+    assert (after.uneven_measurements, after.latency_measured_at_seconds) == (measurements, measured_at)
+
+
 def test_without_the_parameter_nothing_is_remembered() -> None:
     policy = a_policy(signals={"kvCache": {}}, objectives={})
     history = decide(a_decision_input(policy, seen(), history=BELIEVED)).next_history
