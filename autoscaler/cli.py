@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import sys
-from datetime import UTC, datetime
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
@@ -312,11 +311,12 @@ def _moment(option: str, given: str | None) -> float | None:
         return float(given)
     except ValueError:
         pass
-    try:
-        moment = datetime.fromisoformat(given)
-    except ValueError:
+    from autoscaler.api.document import rfc3339_seconds
+
+    moment_seconds = rfc3339_seconds(given)
+    if moment_seconds is None:
         refuse(f"{option} {given}: seconds, or a date such as 2026-11-23T00:00Z, are wanted")
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return moment_seconds
 
 
 @app.command()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+from autoscaler.api.duration import seconds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +24,10 @@ def parse_window(at: str | None, since: str | None) -> RecordWindow | str:
     if at is not None and since is not None:
         return "give --at or --since, not both"
     if since is not None:
-        parts = re.fullmatch(r"(?:\d+[smhd])+", since.strip())
-        if parts is None:
+        back_seconds = seconds_of(since.strip())
+        if back_seconds is None:
             return f"--since {since}: a length of time such as 90s, 30m, 2h or 1d is wanted"
-        return RecordWindow(back_seconds=sum(float(n) * _UNITS[u] for n, u in re.findall(r"(\d+)([smhd])", since)))
+        return RecordWindow(back_seconds=back_seconds)
     if at is not None:
         try:
             moment = datetime.fromisoformat(at.strip())

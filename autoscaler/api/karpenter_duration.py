@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
-_PARTS = re.compile(r"([0-9]+)([hms])")
-_SECONDS = {"h": 3600, "m": 60, "s": 1}
+from autoscaler.api.duration import seconds_of
 
 
 def duration_seconds(text: str) -> float | None:
-    """The seconds; None for Never."""
-    if text == "Never":
-        return None
-    return float(sum(int(count) * _SECONDS[unit] for count, unit in _PARTS.findall(text)))
+    """The seconds; None for Never, and for what is no duration."""
+    return None if text == "Never" else seconds_of(text)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from autoscaler.api.document import rfc3339_seconds
 from autoscaler.kubernetes_gateway.watched_objects import (
     CAPACITY_TYPE_LABEL,
     NODE_POOL_LABEL,
     Document,
-    unix_seconds,
 )
 from policies.launch_breaker import LaunchResult, Offering, classify_failure
 
@@ -78,7 +78,7 @@ class LaunchNotes:
                 self._asked.popitem(last=False)
         conditions: Sequence[Document] = (document.get("status") or {}).get("conditions") or ()
         launched: Document = next((each for each in conditions if each.get("type") == "Launched"), {})
-        answered_at_seconds = unix_seconds(launched.get("lastTransitionTime"))
+        answered_at_seconds = rfc3339_seconds(launched.get("lastTransitionTime"))
         if answered_at_seconds is None:
             return None
         if launched.get("status") == "True":
@@ -121,7 +121,7 @@ def reduce_given_up(document: Document) -> GivenUp | None:
     if about.get("kind") != "NodeClaim" or document.get("reason") != GIVEN_UP:
         return None
     moments = (document.get("lastTimestamp"), document.get("eventTime"), document["metadata"].get("creationTimestamp"))
-    at_seconds = next((found for each in moments if (found := unix_seconds(each)) is not None), 0.0)
+    at_seconds = next((found for each in moments if (found := rfc3339_seconds(each)) is not None), 0.0)
     return GivenUp(str(about.get("name")), at_seconds, GIVEN_UP, str(document.get("message") or ""))
 
 

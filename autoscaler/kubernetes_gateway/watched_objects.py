@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
+from autoscaler.api.document import rfc3339_seconds
 from autoscaler.api.held_budgets import ANNOTATION as HELD_BUDGETS
 from autoscaler.api.karpenter_duration import duration_seconds
 from autoscaler.observers.node_pools import DisruptionSeen
@@ -96,15 +96,15 @@ def reduce_pod(document: Document) -> WatchedPod | None:
         return None
     conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
     ready, scheduled = conditions.get("Ready") or {}, conditions.get("PodScheduled") or {}
-    scheduling_changed_at_seconds = unix_seconds(scheduled.get("lastTransitionTime"))
+    scheduling_changed_at_seconds = rfc3339_seconds(scheduled.get("lastTransitionTime"))
     containers = status.get("containerStatuses") or ()
     return WatchedPod(
         namespace=sys.intern(metadata.get("namespace") or ""),
         name=metadata["name"],
         labels={sys.intern(key): sys.intern(value) for key, value in (metadata.get("labels") or {}).items()},
-        created_at_seconds=unix_seconds(metadata.get("creationTimestamp")) or 0.0,
+        created_at_seconds=rfc3339_seconds(metadata.get("creationTimestamp")) or 0.0,
         is_ready=ready.get("status") == "True",
-        ready_changed_at_seconds=unix_seconds(ready.get("lastTransitionTime")),
+        ready_changed_at_seconds=rfc3339_seconds(ready.get("lastTransitionTime")),
         unschedulable_since_seconds=scheduling_changed_at_seconds if scheduled.get("status") == "False" else None,
         is_terminating=metadata.get("deletionTimestamp") is not None,
         scheduled_at_seconds=scheduling_changed_at_seconds if scheduled.get("status") == "True" else None,
@@ -131,7 +131,7 @@ def _started_at_seconds(containers: Iterable[Document]) -> float | None:
     moments = []
     for container in containers:
         running = (container.get("state") or {}).get("running") or {}
-        started_at_seconds = unix_seconds(running.get("startedAt"))
+        started_at_seconds = rfc3339_seconds(running.get("startedAt"))
         if started_at_seconds is None:
             return None
         moments.append(started_at_seconds)
@@ -275,14 +275,3 @@ def reduce_own_object(document: Document) -> Document:
 def group_of(api_version: str) -> str:
     """The API group of an apiVersion; empty for the core group."""
     return api_version.rpartition("/")[0]
-
-
-def unix_seconds(text: Any) -> float | None:
-    """Unix seconds of an RFC 3339 time; None where absent or unreadable."""
-    if not isinstance(text, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autoscaler.api.accelerators import accelerators_of_template
+from autoscaler.api.document import rfc3339_seconds
 from autoscaler.api.replica_template import template_of
 from autoscaler.kubernetes_gateway.label_selector import (
     LabelSelector,
@@ -14,7 +15,7 @@ from autoscaler.kubernetes_gateway.label_selector import (
     selector_from_object,
     selector_from_text,
 )
-from autoscaler.kubernetes_gateway.watched_objects import group_of, unix_seconds
+from autoscaler.kubernetes_gateway.watched_objects import group_of
 
 Document = dict[str, Any]
 
@@ -61,7 +62,7 @@ def target_reduction(api_version: str, kind: str) -> Callable[[Document], Watche
             name=metadata["name"],
             uid=metadata.get("uid") or "",
             resource_version=metadata["resourceVersion"],
-            created_at_seconds=unix_seconds(metadata.get("creationTimestamp")) or 0.0,
+            created_at_seconds=rfc3339_seconds(metadata.get("creationTimestamp")) or 0.0,
             is_deleting=metadata.get("deletionTimestamp") is not None,
             owners=_owners(metadata.get("managedFields")),
             scale=read_scale(document) if read_scale else None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autoscaler.api.document import read_fields
+from autoscaler.api.node_shape import amount_of
 from autoscaler.replay.hpa_metric_sources import ExternalMetricSource, PodsMetricSource, engine_metric
 from autoscaler.replay.keda import CronTrigger, Fallback, FallbackBehavior, PrometheusTrigger, ScaledObject, Trigger
 from autoscaler.replay.promql_reading import NotUnderstoodError, read_promql
@@ -16,8 +17,6 @@ from policies.constraints.behavior import ScalingBehavior
 from policies.hpa.metric_proposal import Tolerance
 from policies.hpa.metrics import TargetType
 from policies.recommenders.schedule import ScheduleWindow
-
-_SUFFIXES = {"m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "Ki": 1024.0, "Mi": 1024.0**2, "Gi": 1024.0**3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +271,5 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _quantity(value: Any) -> float | None:
     """A number, or a Kubernetes quantity such as 500m or 2k; None for anything else or below 0."""
-    text = str(value).strip()
-    suffix = next((s for s in ("Ki", "Mi", "Gi", "m", "k", "M", "G") if text.endswith(s)), "")
-    try:
-        number = float(text.removesuffix(suffix)) * _SUFFIXES[suffix]
-    except ValueError:
-        return None
-    return number if 0.0 <= number < float("inf") else None
+    amount = amount_of(str(value).strip())
+    return None if amount is None else float(amount)

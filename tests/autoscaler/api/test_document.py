@@ -102,3 +102,17 @@ def test_the_parameters_of_a_decision_are_the_specs_own() -> None:
     dumped = parsed.spec.parameters.model_dump()
     assert dumped == {name: value for name, value in parsed.spec.model_dump().items() if name in dumped}
     assert "engine" not in dumped
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("2026-11-30T00:00:00Z", 1_795_996_800.0, id="whole seconds"),
+        pytest.param("2026-11-30T00:00:00.250000Z", 1_795_996_800.25, id="microseconds"),
+        pytest.param("2026-11-30T02:00:00+02:00", 1_795_996_800.0, id="another zone"),
+        pytest.param("yesterday", None, id="no time"),
+        pytest.param(None, None, id="absent"),
+    ],
+)
+def test_times_as_kubernetes_writes_them(text: str | None, expected: float | None) -> None:
+    assert rfc3339_seconds(text) == expected

@@ -13,7 +13,6 @@ from autoscaler.kubernetes_gateway.watched_objects import (
     pod_index_keys,
     reduce_own_object,
     reduce_pod,
-    unix_seconds,
 )
 from autoscaler.kubernetes_gateway.watched_target import TargetScale, target_reduction
 
@@ -105,20 +104,6 @@ def test_when_the_containers_of_a_pod_were_started(
     assert pod is not None
     assert (pod.started_at_seconds, pod.has_restarted) == (started_at, has_restarted)
     assert pod.scheduled_at_seconds == 1_795_996_801.0
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("2026-11-30T00:00:00Z", 1_795_996_800.0, id="whole seconds"),
-        pytest.param("2026-11-30T00:00:00.250000Z", 1_795_996_800.25, id="microseconds"),
-        pytest.param("2026-11-30T02:00:00+02:00", 1_795_996_800.0, id="another zone"),
-        pytest.param("yesterday", None, id="no time"),
-        pytest.param(None, None, id="absent"),
-    ],
-)
-def test_times(text: str | None, expected: float | None) -> None:
-    assert unix_seconds(text) == expected
 
 
 def test_our_own_objects_are_kept_without_what_others_note_in_them() -> None:
