@@ -106,6 +106,8 @@ def test_whole_nodes_are_paid_for_at_the_price_of_their_capacity_type(replayed: 
         assert figures[name] == pytest.approx(sum(use[name] for use in by_type.values()))
     # A replica takes half of a node, and nodes outlast them.
     assert figures["accelerator_hours"] >= 2 * figures["replica_hours"] * 0.99
+    clairvoyant = replayed.document["clairvoyant"]
+    assert clairvoyant["accelerator_hours"] >= 2 * clairvoyant["replica_hours"]
     assert replayed.document["fleet"]["dollars_per_accelerator_hour"] == PRICES
 
 

@@ -29,7 +29,7 @@ GPU = "nvidia.com/gpu"
 PER_NODE = 2
 
 
-def a_pool() -> AcceleratorPool:
+def a_pool(**more: object) -> AcceleratorPool:
     parsed = parse_accelerator_pool(
         {
             "apiVersion": "tokenscaler.io/v1alpha1",
@@ -41,6 +41,7 @@ def a_pool() -> AcceleratorPool:
                 "nodeShape": {"accelerators": PER_NODE},
                 "split": {"onDemandFloorPercent": 20},
                 "slackNodes": 0,
+                **more,
             },
         }
     )
@@ -54,12 +55,22 @@ def a_referring_scaler(**more: object) -> InferenceScaler:
     return replace(scaler, spec=InferenceScalerSpec.model_validate(changed))
 
 
+def a_busy_scaler(name: str, priority: int) -> InferenceScaler:
+    target = {"api_version": "apps/v1", "kind": "Deployment", "name": f"vllm-{name}"}
+    return replace(a_referring_scaler(priority=priority, scale_target_ref=target), name=name)
+
+
 class WatchedNodes(SimulatedNodes):
     """Asserts that no limit is ever written below the nodes that are there."""
 
     def set_limits(self, node_pool: str, limits: Mapping[str, str]) -> None:
         assert int(limits[GPU]) >= PER_NODE * self.pools[node_pool].nodes_in_use
         super().set_limits(node_pool, limits)
+
+
+def a_rush() -> Iterator[Request]:
+    """Ten minutes with the work of nine replicas."""
+    return (Request(STARTED_AT + number / 50.0, 1000, 200) for number in range(1, 50 * 600))
 
 
 class WatchedFleet(SimulatedFleet):
@@ -175,3 +186,19 @@ def test_limits_are_written_only_over_what_was_seen(name: str, before: dict[str,
     assert fleet.nodes is not None
     assert SimulatedKarpenter(fleet.nodes).write(name, before, {GPU: "8"}).reason is reason
     assert fleet.nodes.pools["od"].limits == {GPU: "8" if reason is Reason.LIMITS_IN_STEP else "4"}
+
+
+def test_two_pools_share_what_the_ceiling_leaves_by_priority() -> None:
+    """Both want more than all of eight accelerators; the second keeps its minimum, and the first gets the rest."""
+    scalers = [a_busy_scaler("first", 100), a_busy_scaler("second", 0)]
+    setups = [
+        (a_setup(initial_replicas=1, name=each.name, target_name=f"vllm-{each.name}"), a_rush()) for each in scalers
+    ]
+    nodes = WatchedNodes(nodes_setup(on_demand(), spot()), 1, STARTED_AT, STARTED_AT)
+    fleet = SimulatedFleet(setups, STARTED_AT, 1, nodes)
+    policy = ReconciledPolicy(scalers, accelerator_pools=[a_pool(ceilings={"accelerators": 8})])
+    play(fleet, policy.controllers(fleet), STARTED_AT + 600.0)
+    counts = {name: pool.replicas for (_, name), pool in fleet.pools.items()}
+    assert counts["first"].ready == 7
+    assert counts["second"].ready == 1
+    assert nodes.most_nodes <= 4
