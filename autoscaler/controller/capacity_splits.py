@@ -25,14 +25,18 @@ class SplitGround:
 
 
 def splits_of(ground: SplitGround, wishes: Iterable[ReplicaWish]) -> Mapping[PoolKey, ReplicaSplit]:
-    """The split of every pool with two targets. On-demand nodes that one goes on to fill another need not hold."""
+    """The split of every pool with two targets. On-demand nodes that one goes on to fill another need not hold.
+
+    A spot replica has its place also where a spot node stands (or boots) that nothing fills yet.
+    """
     splits: dict[PoolKey, ReplicaSplit] = {}
     split_wishes = sorted((wish for wish in wishes if _can_be_split(wish)), key=lambda wish: wish.key)
     on_demand = {wish.key: _part(wish, CapacityType.ON_DEMAND).counts.spec for wish in split_wishes}
     needed = on_demand_beside(ground.spot_nodes, ground.on_demand_floor_percent)
+    standing = _standing_on_spot(ground, split_wishes)
     for wish in split_wishes:
         by_others = _filled_at_least(ground, [other for other in split_wishes if other.key != wish.key], on_demand)
-        split = _split(ground, wish, max(0, needed - by_others))
+        split = _split(ground, wish, max(0, needed - by_others), standing[wish.key])
         splits[wish.key] = split
         if wish.will_be_written:
             on_demand[wish.key] = split.on_demand
@@ -70,12 +74,32 @@ def _part(wish: ReplicaWish, capacity_type: CapacityType) -> TargetPart:
     return next(part for part in wish.parts if part.capacity_type is capacity_type)
 
 
-def _split(ground: SplitGround, wish: ReplicaWish, nodes_held: int) -> ReplicaSplit:
-    on_demand, spot = _part(wish, CapacityType.ON_DEMAND).counts, _part(wish, CapacityType.SPOT).counts
+def _replicas_per_node(ground: SplitGround, wish: ReplicaWish) -> int:
     each, size = ground.accelerators_per_node, wish.accelerators_per_replica
+    return 1 if each is None or size is None else max(1, each // size)
+
+
+def _standing_on_spot(ground: SplitGround, wishes: Sequence[ReplicaWish]) -> Mapping[PoolKey, int]:
+    """The spot replicas of each pool that have a node, or will have one of those that are there."""
+    spot = {wish.key: _part(wish, CapacityType.SPOT).counts for wish in wishes}
+    filled = sum(-(-spot[wish.key].placed // _replicas_per_node(ground, wish)) for wish in wishes)
+    free_nodes = max(0, ground.spot_nodes - filled)
+    standing: dict[PoolKey, int] = {}
+    for wish in wishes:
+        counts, per_node = spot[wish.key], _replicas_per_node(ground, wish)
+        waiting = max(0, counts.spec - counts.placed)
+        nodes = min(free_nodes, -(-waiting // per_node))
+        free_nodes -= nodes
+        standing[wish.key] = counts.placed + min(waiting, nodes * per_node)
+    return standing
+
+
+def _split(ground: SplitGround, wish: ReplicaWish, nodes_held: int, standing_on_spot: int) -> ReplicaSplit:
+    on_demand, spot = _part(wish, CapacityType.ON_DEMAND).counts, _part(wish, CapacityType.SPOT).counts
+    spot = replace(spot, placed=standing_on_spot)
     rule = SplitRule(
         on_demand_floor_percent=ground.on_demand_floor_percent,
-        replicas_per_node=1 if each is None or size is None else max(1, each // size),
+        replicas_per_node=_replicas_per_node(ground, wish),
         can_buy_spot=ground.can_buy_spot,
         on_demand_nodes_held=nodes_held,
     )

@@ -105,6 +105,11 @@ def _counts(plane: ControlPlane, fleet: Fleet) -> tuple[int, int]:
     return deployments["vllm"]["spec"]["replicas"], deployments["vllm-spot"]["spec"]["replicas"]
 
 
+def _ready_on_spot(plane: ControlPlane, fleet: Fleet) -> int:
+    path = f"/apis/apps/v1/namespaces/{fleet.namespace}/deployments/vllm-spot"
+    return int(plane.api.get(path).get("status", {}).get("readyReplicas", 0))
+
+
 def _settle(plane: ControlPlane, fleet: Fleet, replicas: int, on_demand: int) -> None:
     """Waits until the load for so many replicas has them, in counts and in nodes."""
     fleet.set_load(PoolLoad(running=replicas, waiting=4 * replicas))
@@ -123,6 +128,7 @@ def test_the_floor_holds_in_real_nodes_through_growth_drought_return_and_shrinki
 
     with NodeWatch(plane) as watch:
         _settle(plane, fleet, 5, on_demand=1)
+        wait_until(lambda: _ready_on_spot(plane, fleet) == 4, "what is on spot serves", 150)
 
         plane.api.delete(f"{NODE_CLASSES_PATH}/spot")
         wait_until(lambda: not _is_ready(plane, "spot"), "Karpenter has seen that spot cannot be had", 90)

@@ -337,6 +337,15 @@ def test_a_spot_nodepool_that_makes_no_nodes_sends_replicas_on_demand() -> None:
     assert split_of(keeper_of(cluster), replace(asked, parts=waiting)) == {"chat": (10, 0)}
 
 
+def test_what_waits_for_a_spot_node_that_boots_stays_there() -> None:
+    cluster = split_cluster(2, 5)
+    cluster.seen["spot"] = replace(cluster.seen["spot"], problem="no capacity")
+    chat, code = split_wish(10, 2, 8), split_wish(5, 1, 4, name="code")
+    chat = replace(chat, parts=(chat.parts[0], replace(chat.parts[1], counts=TargetCounts(8, 1, 1))))
+    code = replace(code, parts=(code.parts[0], replace(code.parts[1], counts=TargetCounts(4, 3, 3))))
+    assert split_of(keeper_of(cluster), chat, code) == {"chat": (8, 2), "code": (2, 3)}
+
+
 def test_a_pool_that_may_only_grow_lowers_neither_target() -> None:
     keeper = keeper_of(split_cluster(6, 8))
     assert split_of(keeper, split_wish(10, 6, 4, may_lower=False)) == {"chat": (6, 8)}
