@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,3 +92,21 @@ def test_who_wants_more_than_it_gets_may_not_be_passed_by_a_lower_priority(
             same_size = high.accelerators_per_replica == low.accelerators_per_replica
             if high.priority > low.priority and is_short and same_size:
                 assert allowances[low.scaler].replicas == low.minimum_replicas
+
+
+@given(st.integers(0, 1000), _demands)
+def test_nobody_starves_beside_an_equal(ceiling: int, demands: list[AcceleratorDemand]) -> None:
+    equals = [replace(demand, priority=0, minimum_replicas=0) for demand in demands]
+    allowances = share_accelerators(ceiling, equals, "h100")
+    accelerators = {
+        each.scaler: min(allowances[each.scaler].replicas, each.wanted_replicas) * each.accelerators_per_replica
+        for each in equals
+    }
+    for short in equals:
+        if allowances[short.scaler].replicas < short.wanted_replicas:
+            for other in equals:
+                # One more replica would have passed it, or was more than what was left.
+                most = accelerators[short.scaler] + short.accelerators_per_replica + other.accelerators_per_replica
+                assert accelerators[other.scaler] <= most or ceiling - sum(accelerators.values()) < (
+                    short.accelerators_per_replica
+                )
