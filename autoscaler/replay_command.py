@@ -161,7 +161,7 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     if isinstance(load, str):
         problems.append(load)
     if not isinstance(policies, PoliciesRefused) and not isinstance(fleet, FleetRefused):
-        problems += _node_problems(policies, fleet)
+        problems += node_problems(policies, fleet)
     if problems or isinstance(policies, PoliciesRefused) or isinstance(fleet, FleetRefused) or isinstance(load, str):
         return _Refused(tuple(problems))
     assert load is not None
@@ -176,7 +176,7 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     return _Prepared(policies, fleet, load, drawn, (*assumptions, *before_the_run(policies, fleet, load, drawn)))
 
 
-def _node_problems(policies: Sequence[ReplayedPolicy], fleet: Fleet) -> Iterator[str]:
+def node_problems(policies: Sequence[ReplayedPolicy], fleet: Fleet) -> Iterator[str]:
     """What the policies and a fleet with nodes say differently."""
     if fleet.nodes is None:
         return

@@ -149,13 +149,14 @@ class _Tuning:
 
     def _task(self) -> SearchTask:
         policy, dimensions = self._checked.policy, self._checked.dimensions
+        pools = policy.replayed.accelerator_pools
 
         def make(values: Values) -> Contender | None:
             is_valid = not isinstance(parse_variant(policy.content, values), tuple)
-            return Variant(policy.content, values) if is_valid else None
+            return Variant(policy.content, values, pools) if is_valid else None
 
         given_values = {each.path: effective_value(policy.scaler, each.path) for each in dimensions}
-        given = Variant(policy.content, {})
+        given = Variant(policy.content, {}, pools)
         return SearchTask(given, given_values, dimensions, make, self._request.budget, self._request.seed)
 
     def _baselines(self, laboratory: Laboratory, progress: _Progress) -> Iterator[tuple[BaselineRun, Judged]]:

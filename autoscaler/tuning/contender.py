@@ -11,6 +11,7 @@ import orjson
 from autoscaler.replay.baselines.baseline import BASELINES, Occasion
 from autoscaler.replay.clairvoyant import find_clairvoyant
 from autoscaler.replay.comparison import Stage
+from autoscaler.replay.node_agreement import ReadAcceleratorPool
 from autoscaler.replay.policy_files import ReplayedPolicy, reconciled_policy
 from autoscaler.replay.trace import RequestTrace
 from autoscaler.tuning.dimension import Values
@@ -19,10 +20,14 @@ from autoscaler.tuning.policy_variant import parse_variant
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The policy of `content`, an InferenceScaler's document, with other values. With none it is the given one."""
+    """The policy of `content`, an InferenceScaler's document, with other values. With none it is the given one.
+
+    `accelerator_pools` are those of its file that it refers to.
+    """
 
     content: Mapping[str, Any]
     values: Values
+    accelerator_pools: tuple[ReadAcceleratorPool, ...] = ()
 
     @property
     def name(self) -> str:
@@ -54,7 +59,7 @@ def replayed(contender: Contender, stage: Stage, drawn: RequestTrace, seed: int)
         case Variant():
             scaler = parse_variant(contender.content, contender.values)
             assert not isinstance(scaler, tuple), scaler
-            return reconciled_policy(scaler)
+            return reconciled_policy(scaler, contender.accelerator_pools)
         case BaselineRun():
             baseline = BASELINES[contender.name]
             clairvoyant = find_clairvoyant(stage, drawn, seed) if baseline.knows_the_future else None

@@ -17,9 +17,17 @@ from autoscaler.api.inference_scaler import KIND, InferenceScaler, parse_inferen
 from autoscaler.api.yaml_documents import YamlProblem, read_documents
 from autoscaler.replay.baselines.baseline import BASELINES
 from autoscaler.replay.fleet_description import Fleet, FleetRefused, fleet_from
+from autoscaler.replay.node_agreement import assumed_of_pools
 from autoscaler.replay.policy_files import PoliciesRefused, ReplayedPolicy, read_policies
 from autoscaler.replay.trace_load import TraceLoad
-from autoscaler.replay_command import ReplayRequest, assumed_of, before_the_run, load_for, with_objectives
+from autoscaler.replay_command import (
+    ReplayRequest,
+    assumed_of,
+    before_the_run,
+    load_for,
+    node_problems,
+    with_objectives,
+)
 from autoscaler.tuning.default_search import default_search
 from autoscaler.tuning.dimension import Dimension
 from autoscaler.tuning.objective import DEFAULT_OBJECTIVE, Objective, read_objective
@@ -85,7 +93,9 @@ class TuningInput:
         """What a study of it is of, by a word for each part: runs of another one must not be mixed in."""
         loads = [(scene.name, load_digest(scene.search), load_digest(scene.held_out)) for scene in self.scenes]
         return {
-            "policy": _digest(self.policy.content),
+            "policy": _digest(
+                [self.policy.content, *(repr(each.pool) for each in self.policy.replayed.accelerator_pools)]
+            ),
             "trace or part of it": _digest(loads),
             "fleet": _digest(repr(self.fleet)),
             "version of tokenscaler": metadata.version("tokenscaler"),
@@ -121,6 +131,7 @@ def read_input(request: TuneRequest) -> TuningInput | InputRefused:
         return InputRefused(tuple(problems))
     scenes = tuple(cut_scene(name, fleet, load, request.hold_out_percent) for name, load in loads.items())
     problems += part_problems(scenes, request.seed)
+    problems += node_problems([policy.replayed], fleet)
     if problems:
         return InputRefused(tuple(problems))
     assumptions = (
@@ -128,6 +139,7 @@ def read_input(request: TuneRequest) -> TuningInput | InputRefused:
         *whose,
         *fleet.assumptions,
         *policy.replayed.assumptions,
+        *assumed_of_pools(policy.scaler.name, policy.replayed.accelerator_pools, fleet.nodes),
         *part_assumptions(scenes, request.seed),
         *(
             each
