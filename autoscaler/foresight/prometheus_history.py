@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from autoscaler.clock import Clock
+from autoscaler.foresight.daemon_executor import DaemonExecutor
 from autoscaler.foresight.foresight import HistoryRequest, PastUnavailable, WorkPast
 from autoscaler.foresight.past_pieces import SECONDS_PER_DAY, Loads, Piece, PieceReader
 from autoscaler.prometheus.answer import FailureKind, PrometheusFailure
@@ -88,24 +88,24 @@ class PrometheusWorkHistory:
         fine = min(bins, round(REPLAYED_DAYS * SECONDS_PER_DAY / bin_seconds))
         moments = max(SMALLEST_PIECE_MOMENTS, min(LONGEST_PIECE_MOMENTS, ANSWER_NUMBERS // pools))
         done, stride = 0, 1
-        with ThreadPoolExecutor(PARALLEL, thread_name_prefix="past") as threads:
-            while done < bins:
-                if done == fine:
-                    taken = self._clock.monotonic_seconds() - began_seconds
-                    stride = _affordable_stride(taken / fine, bins - fine, READ_WITHIN_SECONDS - taken)
-                newest = Piece(ends_at_seconds - done * bin_seconds, moments * stride, stride)
-                until = fine if done < fine else bins
-                # The first one finds out what there is.
-                wave = _pieces_from(newest, until - done, bin_seconds)[: PARALLEL if done else 1]
-                for piece, loads in zip(wave, threads.map(reader.read, wave), strict=True):
-                    if isinstance(loads, PrometheusFailure):
-                        if not _is_too_much(loads) or moments <= SMALLEST_PIECE_MOMENTS:
-                            yield loads
-                            return
-                        moments //= 2
-                        break
-                    yield loads
-                    done += piece.bins
+        threads = DaemonExecutor()
+        while done < bins:
+            if done == fine:
+                taken = self._clock.monotonic_seconds() - began_seconds
+                stride = _affordable_stride(taken / fine, bins - fine, READ_WITHIN_SECONDS - taken)
+            newest = Piece(ends_at_seconds - done * bin_seconds, moments * stride, stride)
+            until = fine if done < fine else bins
+            # The first one finds out what there is.
+            wave = _pieces_from(newest, until - done, bin_seconds)[: PARALLEL if done else 1]
+            for piece, loads in zip(wave, list(threads.map(reader.read, wave)), strict=True):
+                if isinstance(loads, PrometheusFailure):
+                    if not _is_too_much(loads) or moments <= SMALLEST_PIECE_MOMENTS:
+                        yield loads
+                        return
+                    moments //= 2
+                    break
+                yield loads
+                done += piece.bins
 
 
 def _pieces_from(newest: Piece, bins: int, bin_seconds: int) -> list[Piece]:
