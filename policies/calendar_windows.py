@@ -49,10 +49,7 @@ def _is_open(times: WindowTimes, minute: int) -> bool:
     if times.start is None or times.end is None:
         return _may_open_on(times, minute * 60.0)
     last_start = _last_occurrence(times.start, times.timezone, minute)
-    if last_start is None or not _may_open_on(times, last_start):
-        return False
-    last_end = _last_occurrence(times.end, times.timezone, minute)
-    return last_end is None or last_start >= last_end
+    return _may_open_on(times, last_start) and last_start >= _last_occurrence(times.end, times.timezone, minute)
 
 
 @lru_cache(maxsize=8192)
@@ -60,7 +57,7 @@ def _opens_between(times: WindowTimes, minute: int, later: int) -> bool:
     if times.start is None:
         return _is_open(times, later)
     last_start = _last_occurrence(times.start, times.timezone, later)
-    return last_start is not None and last_start > minute * 60 and _may_open_on(times, last_start)
+    return last_start > minute * 60 and _may_open_on(times, last_start)
 
 
 def _may_open_on(times: WindowTimes, seconds: float) -> bool:
@@ -98,17 +95,19 @@ def parse_days(text: str) -> Days:
     return days
 
 
-def _last_occurrence(expression: str, timezone: str, minute: int) -> float | None:
-    """The last occurrence up to this minute in unix seconds, the first time of a repeated hour included."""
+def _last_occurrence(expression: str, timezone: str, minute: int) -> float:
+    """The last occurrence up to this minute in unix seconds, the first time of a repeated hour included.
+
+    There is one: an expression that never happens is refused where the policy is read.
+    """
     moment = datetime.fromtimestamp(minute * 60, ZoneInfo(timezone))
     begins = [moment.timestamp()]
     if moment.fold:
         # Walked back by local time, what was later than now when this hour came first would be left out.
         begins.append(moment.replace(minute=0).timestamp() - 60.0)
-    found = (_last_before(expression, datetime.fromtimestamp(begin, ZoneInfo(timezone))) for begin in begins)
-    return max((each.timestamp() for each in found if each is not None), default=None)
+    return max(_last_before(expression, datetime.fromtimestamp(begin, ZoneInfo(timezone))) for begin in begins)
 
 
-def _last_before(expression: str, moment: datetime) -> datetime | None:
+def _last_before(expression: str, moment: datetime) -> float:
     # cronsim walks back from its moment and leaves the moment itself out: begin one second into the minute.
-    return next(CronSim(expression, moment + timedelta(seconds=1), reverse=True), None)
+    return next(CronSim(expression, moment + timedelta(seconds=1), reverse=True)).timestamp()

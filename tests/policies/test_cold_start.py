@@ -42,6 +42,8 @@ def test_phases_are_medians_of_the_starts_that_show_them() -> None:
     cold_start = learn_cold_start(starts, PRIOR)
     assert (cold_start.node_seconds, cold_start.image_seconds, cold_start.load_seconds) == (0.0, 5.0, 62.0)
     assert learn_cold_start([], PRIOR).load_seconds is None
+    in_one_piece = learn_cold_start([ObservedStart(None, None, 70.0)], PRIOR)
+    assert (in_one_piece.node_seconds, in_one_piece.image_seconds, in_one_piece.load_seconds) == (None, None, 70.0)
 
 
 @pytest.mark.parametrize(

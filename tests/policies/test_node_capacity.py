@@ -237,6 +237,11 @@ def test_a_plan_says_how_it_came_about(
     assert plan.node_pools[-1].steps == tuple(PlanStep(*step) for step in steps)
 
 
+def test_large_replicas_are_placed_first() -> None:
+    demands = [AcceleratorDemand("small", 2, 2, 0, 3), AcceleratorDemand("large", 2, 2, 0, 5)]
+    assert nodes_for(8, demands) == 2
+
+
 _demands = st.lists(
     st.builds(
         AcceleratorDemand,

@@ -67,6 +67,11 @@ KV_CACHE = {"name": "queue", "query": "sum(q)", "perReplica": 4}
         ),
         pytest.param({"minReplicas": 8}, None, id="a pool of exactly one count"),
         pytest.param(
+            {"forecast": {"quantilePercent": 90, "missIdleCostRatio": 9}},
+            "give quantilePercent or missIdleCostRatio, not both",
+            id="a quantile that is given twice",
+        ),
+        pytest.param(
             {"missingData": {"fallback": {"replicas": 8}}}, None, id="a fallback to as many as there may ever be"
         ),
         pytest.param(

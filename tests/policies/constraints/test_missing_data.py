@@ -151,6 +151,19 @@ def test_a_refusal_in_an_hpas_terms_leaves_no_trace(
     assert (kept[-1].at_seconds == NOW) is is_remembered
 
 
+@pytest.mark.parametrize(
+    ("unseen", "low_since"),
+    [
+        pytest.param(1, None, id="nine of ten are as good as all"),
+        pytest.param(2, NOW, id="eight of ten are not"),
+    ],
+)
+def test_when_too_few_replicas_are_seen(unseen: int, low_since: float | None) -> None:
+    metrics = seen(*[0.5] * (10 - unseen), *[None] * unseen)
+    decision = decide(a_decision_input(a_policy(signals=KV_CACHE), metrics, replicas=10))
+    assert decision.next_history.low_coverage_since_seconds == low_since
+
+
 def test_recovering_is_no_fallback_where_there_was_none() -> None:
     policy = a_policy(signals=KV_CACHE, missingData={"holdSeconds": 120, "fallback": {"replicas": 9}})
     history = a_history(blind_since_seconds=NOW - 60)

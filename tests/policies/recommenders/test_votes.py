@@ -189,6 +189,19 @@ def test_shrinking_takes_unseen_caches_for_full(usage: Any, cautious_replicas: f
         pytest.param(
             "tokensInFlight",
             {"tokensInFlight": {"perReplica": 30_000}},
+            without(
+                an_observation(
+                    {RUNNING: a_signal(1, 1, None)}, prompt_tokens_per_request=0.0, generation_tokens_per_request=1.0
+                ),
+                USED,
+            ),
+            2 * 1.25 * 0.5 / 30_000,
+            (2 * 0.5 + 30_000) / 30_000,
+            id="requests of half a token",
+        ),
+        pytest.param(
+            "tokensInFlight",
+            {"tokensInFlight": {"perReplica": 30_000}},
             without(an_observation({RUNNING: a_signal(0, 0, None)}, prompt_tokens_per_request=None), USED),
             0.0,
             1.0,
