@@ -30,7 +30,7 @@ from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.controller.loop import ControlLoop
 from autoscaler.controller.node_capacity import NodeCapacityKeeper
-from autoscaler.controller.node_disruption import NodeDisruptionReporter
+from autoscaler.controller.node_disruption import NodeDisruptionKeeper
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.controller.prewarming import Prewarmer
 from autoscaler.controller.reconcile import Reconciler
@@ -240,6 +240,7 @@ def _assemble(
     )
     histories, written = HistoryStore(), WrittenCounts()
     accelerators = _accelerators(parts)
+    disruption = _disruption(parts, accelerators)
     node_capacity = _node_capacity(parts, accelerators, written)
     split_audit = [] if accelerators is None else [SplitAudit(accelerators, parts.clock)]
     for collector in split_audit:
@@ -265,12 +266,13 @@ def _assemble(
             recorder,
             *split_audit,
             EventReporter(LoggedEvents()),
-            *_cluster_reporters(settings, parts, records, accelerators, node_capacity),
+            *_cluster_reporters(settings, parts, records, accelerators, node_capacity, disruption),
         ],
         parts.executor,
         foresight,
         node_capacity,
         _marker(parts, metrics_observer, telemetry),
+        disruption,
     )
     loop = ControlLoop(
         reconciler,
@@ -297,21 +299,29 @@ def _cluster_reporters(
     records: LatestRecords,
     accelerators: ClusterAccelerators | None,
     node_capacity: NodeCapacityKeeper | None,
+    disruption: NodeDisruptionKeeper | None,
 ) -> list[Reporter]:
     """Who tells the cluster; nobody in a dry run, or where the objects are files."""
     if parts.elector is None or parts.directory is not None:
         return []
+    nodes_of = node_capacity.outcome if node_capacity else lambda _: None
     statuses = StatusWriter(parts.background)
     events = EventWriter(parts.background, parts.clock, settings.lease.identity)
-    reporters: list[Reporter] = [StatusReporter(statuses, records), EventReporter(events)]
+    reporters: list[Reporter] = [StatusReporter(statuses, records, nodes_of), EventReporter(events)]
     if accelerators is not None and node_capacity is not None:
-        writer = KarpenterNodePoolDisruption(parts.connection, parts.elector.is_leader)
-        disruption = NodeDisruptionReporter(accelerators, writer, parts.clock)
-        reporters += [
-            disruption,
-            AcceleratorPoolReporter(accelerators, statuses, parts.clock, node_capacity.outcome, disruption.outcome),
-        ]
+        told_of_disruption = disruption.outcome if disruption else lambda _: None
+        reporters.append(
+            AcceleratorPoolReporter(accelerators, statuses, parts.clock, node_capacity.outcome, told_of_disruption)
+        )
     return reporters
+
+
+def _disruption(parts: _Parts, accelerators: ClusterAccelerators | None) -> NodeDisruptionKeeper | None:
+    """None in a dry run, which writes nothing."""
+    if accelerators is None or parts.elector is None:
+        return None
+    writer = KarpenterNodePoolDisruption(parts.connection, parts.elector.is_leader)
+    return NodeDisruptionKeeper(accelerators, writer, parts.clock)
 
 
 def _accelerators(parts: _Parts) -> ClusterAccelerators | None:

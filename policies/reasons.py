@@ -105,6 +105,7 @@ class Reason(StrEnum):
     # Accelerator pools.
     NODES_FOUND = "NodesFound"
     NO_NODES = "NoNodes"
+    NODES_AVAILABLE = "NodesAvailable"
     SCALERS_COUNTED = "ScalersCounted"
     ACCELERATORS_UNKNOWN = "AcceleratorsUnknown"  # accelerators of a replica, or its desired replicas, are not known
     ACCELERATORS_SUFFICIENT = "AcceleratorsSufficient"

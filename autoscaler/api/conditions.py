@@ -35,6 +35,7 @@ class ConditionType(StrEnum):
     COLD_STARTS_IN_TIME = "ColdStartsInTime"
     CAPACITY_LEARNED = "CapacityLearned"
     FORECAST_REACHES = "ForecastReaches"
+    NODES_AVAILABLE = "NodesAvailable"
     # Of an AcceleratorPool.
     NODES_FOUND = "NodesFound"
     SCALERS_COUNTED = "ScalersCounted"

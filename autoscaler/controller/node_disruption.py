@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.actuators.node_pool_disruption import NodePoolDisruption
@@ -28,8 +29,20 @@ Consolidation = tuple[str, str]
 """(consolidationPolicy, consolidateAfter)"""
 
 
-class NodeDisruptionReporter:
-    """A reporter that writes `spec.disruption` of NodePools. Only the leader's reports are not empty."""
+class NodeDisruption(Protocol):
+    """What the reconciler asks about the end of nodes."""
+
+    def keep(self, reports: Sequence[PoolReport]) -> None:
+        """Brings NodePools to what a tick's growth asks for, after its counts were written. Waits for the network."""
+        ...
+
+    def forget_all(self) -> None:
+        """Drops what is remembered: somebody else has decided since."""
+        ...
+
+
+class NodeDisruptionKeeper:
+    """A NodeDisruption that writes `spec.disruption` of NodePools."""
 
     def __init__(self, source: AcceleratorPoolSource, disruption: NodePoolDisruption, clock: Clock) -> None:
         self._source = source
@@ -43,11 +56,12 @@ class NodeDisruptionReporter:
         """What the last tick came to for an AcceleratorPool; None where disruption is not managed."""
         return self._outcomes.get(pool)
 
-    def report(self, reports: Sequence[PoolReport]) -> None:
+    def forget_all(self) -> None:
+        """Drops what is remembered; the annotations tell the rest."""
+        self._memories, self._set, self._outcomes = {}, {}, {}
+
+    def keep(self, reports: Sequence[PoolReport]) -> None:
         """Brings the NodePools of all AcceleratorPools to what their scalers' growth asks for."""
-        if not reports:
-            self._memories, self._set, self._outcomes = {}, {}, {}
-            return
         now_seconds = self._clock.now_seconds()
         pools = [pool for pool in self._source.accelerator_pools() if isinstance(pool, AcceleratorPool)]
         seen = {name: each.disruption for name, each in self._source.node_pools().items() if each.disruption}

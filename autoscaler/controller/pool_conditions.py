@@ -8,6 +8,7 @@ from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Reje
 from autoscaler.controller.supply_conditions import judge_bursts, judge_routing, judge_selector, judge_supply
 from autoscaler.decision_record import ActuationOutcome
 from policies.decision import ScalingDecision
+from policies.node_capacity import CapacityOutcome
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode
 from policies.reasons import Reason
@@ -32,11 +33,28 @@ BLIND_REASONS = frozenset(
 # The target itself is missing or wrong; for every other reason it may be there and only could not be seen.
 TARGET_REASONS = frozenset({Reason.TARGET_NOT_FOUND, Reason.TARGET_NOT_SCALABLE})
 
+# No node comes of a NodePool for these.
+NO_NODES_REASONS = frozenset(
+    {
+        Reason.OUT_OF_CAPACITY,
+        Reason.QUOTA_EXCEEDED,
+        Reason.LAUNCH_MISCONFIGURED,
+        Reason.NODE_POOL_NOT_READY,
+        Reason.NODE_POOL_NOT_FOUND,
+        Reason.KARPENTER_SILENT,
+    }
+)
+
 Judgement = tuple[ConditionStatus, Reason, str]
 
 
-def judged_conditions(before: tuple[Condition, ...], report: PoolReport) -> tuple[Condition, ...]:
-    """The conditions after a report; those that it does not speak of are kept as they were."""
+def judged_conditions(
+    before: tuple[Condition, ...], report: PoolReport, nodes: CapacityOutcome | None = None
+) -> tuple[Condition, ...]:
+    """The conditions after a report; those that it does not speak of are kept as they were.
+
+    `nodes` is what came of planning the pool's AcceleratorPool; None: it has none, or nobody keeps its limits.
+    """
     conditions = _Conditions(before, report.scaler.generation, report.now_seconds)
     if isinstance(report, Rejected):
         problems = "; ".join(report.scaler.problems)
@@ -57,6 +75,7 @@ def judged_conditions(before: tuple[Condition, ...], report: PoolReport) -> tupl
             conditions.set(ConditionType.SCALING_ACTIVE, FALSE, Reason.INTERNAL_ERROR, problem)
         case Decided():
             _judge_decided(report, conditions)
+            conditions.set_if_telling(ConditionType.NODES_AVAILABLE, *_nodes(nodes))
     return conditions.result
 
 
@@ -97,6 +116,13 @@ def _judge_decided(report: Decided, conditions: _Conditions) -> None:
         conditions.set_if_telling(kind, *judgement)
     if report.capacity is not None:
         conditions.set(ConditionType.CAPACITY_LEARNED, *judge_capacity(report.capacity))
+
+
+def _nodes(outcome: CapacityOutcome | None) -> Judgement:
+    """Whether replicas may expect nodes. A ceiling, or limits that are not in step yet, are no want of nodes."""
+    if outcome is None or outcome.reason not in NO_NODES_REASONS:
+        return TRUE, Reason.NODES_AVAILABLE, "nothing is known to keep nodes from coming"
+    return FALSE, outcome.reason, outcome.message
 
 
 def _metrics(metrics: MetricsObservation | ObservationUnavailable) -> Judgement:

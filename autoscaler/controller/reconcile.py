@@ -24,6 +24,7 @@ from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceSca
 from autoscaler.controller.actuation import Considered, carry_out
 from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.node_capacity import NodeCapacity
+from autoscaler.controller.node_disruption import NodeDisruption
 from autoscaler.controller.pool_report import Crashed, PoolReport, Rejected, Reporter, Unobserved
 from autoscaler.controller.replica_wish import accelerator_pool_of, may_refer, wish_of
 from autoscaler.controller.victim_actuator import VictimMarker
@@ -64,6 +65,7 @@ class Reconciler:
         foresight: Foresight | None = None,
         node_capacity: NodeCapacity | None = None,
         marker: VictimMarker | None = None,
+        node_disruption: NodeDisruption | None = None,
     ) -> None:
         """With an executor the pools of a tick are reconciled side by side, so that one slow write delays no other.
 
@@ -72,6 +74,7 @@ class Reconciler:
         self._foresight = foresight
         self._node_capacity = node_capacity
         self._marker = marker
+        self._node_disruption = node_disruption
         self._workloads = workloads
         self._metrics = metrics
         self._actuators = actuators
@@ -88,6 +91,8 @@ class Reconciler:
         considered = tuple(self._map(lambda each: self._consider(each, seen.get(each.key), now_seconds), scalers))
         splits = self._provide(scalers, considered, now_seconds)
         reports = tuple(self._map(lambda each: self._carry_out(each, splits), considered))
+        if self._node_disruption is not None:
+            _contain("disruption", "the nodes of all pools", self._node_disruption.keep, reports)
         self._report(reports)
         self._histories.retain(frozenset(scaler.key for scaler in scalers))
         return reports
@@ -97,6 +102,8 @@ class Reconciler:
         self._histories.forget_all()
         if self._node_capacity is not None:
             self._node_capacity.forget_all()
+        if self._node_disruption is not None:
+            self._node_disruption.forget_all()
 
     def stand_down(self) -> None:
         """Tells the reporters that no pool is looked after here, so that nothing stale is shown or compared with."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,8 +20,10 @@ from autoscaler.controller.learned_status import learned_status
 from autoscaler.controller.pool_conditions import judged_conditions
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved, says_something
 from autoscaler.controller.published_metrics import publish
+from autoscaler.controller.replica_wish import accelerator_pool_of
 from autoscaler.decision_record import DecisionRecord
 from policies.history import ScalingHistory
+from policies.node_capacity import CapacityOutcome
 from policies.parameters import Mode
 from policies.reasons import Reason
 
@@ -52,7 +54,14 @@ class _Written:
 class StatusReporter:
     """A reporter that writes a status where something a person would want to know has changed."""
 
-    def __init__(self, sink: StatusSink, records: LatestRecords) -> None:
+    def __init__(
+        self,
+        sink: StatusSink,
+        records: LatestRecords,
+        nodes_of: Callable[[str], CapacityOutcome | None] = lambda _: None,
+    ) -> None:
+        """`nodes_of` tells by name what came of planning an AcceleratorPool; None where its limits are not managed."""
+        self._nodes_of = nodes_of
         self._sink = sink
         self._records = records
         self._written: dict[tuple[str, str], _Written] = {}
@@ -77,21 +86,28 @@ class StatusReporter:
         if seconds_since >= REFRESH_SECONDS:
             # A write that failed for good, or somebody else's: now what the object really says is what counts.
             before = read_status(scaler.status)
-        status = next_status(before, report)
+        status = next_status(before, report, self._nodes(report))
         if is_worth_writing(before, status, report, seconds_since):
             status = with_memory(status, report, self._records.latest(*scaler.key))
             self._sink.write(scaler.namespace, scaler.name, status)
             self._written[scaler.key] = _Written(scaler.uid, status, now_seconds)
 
+    def _nodes(self, report: PoolReport) -> CapacityOutcome | None:
+        pool = accelerator_pool_of(report.scaler)
+        return None if pool is None else self._nodes_of(pool)
 
-def next_status(before: InferenceScalerStatus, report: PoolReport) -> InferenceScalerStatus:
+
+def next_status(
+    before: InferenceScalerStatus, report: PoolReport, nodes: CapacityOutcome | None = None
+) -> InferenceScalerStatus:
     """The status that a report leads to, without what only a restart or `explain` reads (see `with_memory`).
 
-    What the report does not speak of is kept: replicas last seen, conditions that were not judged.
+    What the report does not speak of is kept: replicas last seen, conditions that were not judged. `nodes` is what came
+    of planning the pool's AcceleratorPool.
     """
     changes: dict[str, object] = {
         "observed_generation": report.scaler.generation,
-        "conditions": judged_conditions(before.conditions, report),
+        "conditions": judged_conditions(before.conditions, report, nodes),
     }
     match report:
         case Rejected(scaler=scaler):

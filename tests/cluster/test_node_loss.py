@@ -5,6 +5,7 @@ The controller runs with the shipped roles and no other right.
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,6 +110,13 @@ def test_nodes_that_go_and_a_karpenter_that_stops(karpenter_plane, start_fleet, 
     fleet.wait_ready(2)
     _wait_pool_condition(plane, "LimitsInStep", "od:")
 
+    # What Karpenter says of a launch that it gives up. On this provider there is always capacity.
+    plane.api.create("/api/v1/namespaces/default/events", _given_up("od-abc12"))
+    _wait_pool_condition(plane, "OutOfCapacity", "NodePool od makes no nodes: the cloud has none to give")
+    assert "tried in vain" in fleet.wait_condition("NodesAvailable", "False", "OutOfCapacity")["message"]
+    plane.api.delete("/api/v1/namespaces/default/events/given-up")
+    fleet.wait_condition("NodesAvailable", "True")
+
     # A node that is gone at once, while Karpenter is down: its pod stays Ready until somebody collects it.
     plane.component("karpenter").kill()
     second = _node_of(plane, fleet, sorted(fleet.pod_names())[0])
@@ -146,6 +154,18 @@ def _whole_nodes(plane: ControlPlane) -> int:
     accelerators, cpu = int(limits["nvidia.com/gpu"]), int(limits["cpu"])
     assert (accelerators % 8, cpu) == (0, 24 * accelerators), "whole nodes, all keys together"
     return accelerators // 8
+
+
+def _given_up(node_claim: str) -> dict[str, Any]:
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "metadata": {"name": "given-up"},
+        "involvedObject": {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": node_claim},
+        "type": "Warning",
+        "reason": "InsufficientCapacityError",
+        "message": "tried in vain",
+        "lastTimestamp": now,
+    }
 
 
 def _block_evictions(plane: ControlPlane, fleet: Fleet) -> None:

@@ -11,7 +11,7 @@ from autoscaler.api.accelerator_pool import AcceleratorPool, parse_accelerator_p
 from autoscaler.api.held_budgets import HeldBudgets, closed_over, reopened, write_held
 from autoscaler.api.pool_observation import PoolNode
 from autoscaler.clock import ManualClock
-from autoscaler.controller.node_disruption import NodeDisruptionReporter
+from autoscaler.controller.node_disruption import NodeDisruptionKeeper
 from autoscaler.controller.pool_report import Decided
 from autoscaler.observers.node_pools import DisruptionSeen, NodePoolSeen
 from policies.latency_class import ConsolidationSettings
@@ -80,76 +80,74 @@ def a_report(*, starting: int = 0) -> Decided:
 AT_REST, GROWING = a_report(), a_report(starting=1)
 
 
-def reporter_of(pool: FakeNodePool, clock: ManualClock) -> NodeDisruptionReporter:
-    return NodeDisruptionReporter(pool, pool, clock)
+def keeper_of(pool: FakeNodePool, clock: ManualClock) -> NodeDisruptionKeeper:
+    return NodeDisruptionKeeper(pool, pool, clock)
 
 
-def told(reporter: NodeDisruptionReporter) -> tuple[Reason, str]:
-    outcome = reporter.outcome("h100")
+def told(keeper: NodeDisruptionKeeper) -> tuple[Reason, str]:
+    outcome = keeper.outcome("h100")
     assert outcome is not None
     return outcome.reason, outcome.message
 
 
 def test_budgets_are_closed_while_replicas_start_and_opened_five_minutes_after() -> None:
     pool, clock = FakeNodePool(), ManualClock(NOW)
-    reporter = reporter_of(pool, clock)
-    reporter.report([AT_REST])
-    assert told(reporter) == (Reason.DISRUPTION_ALLOWED, "the NodePools' own budgets count")
+    keeper = keeper_of(pool, clock)
+    keeper.keep([AT_REST])
+    assert told(keeper) == (Reason.DISRUPTION_ALLOWED, "the NodePools' own budgets count")
     for _ in range(3):
         clock.advance(15.0)
-        reporter.report([GROWING])
+        keeper.keep([GROWING])
     assert pool.writes == ["close"]
     assert pool.seen.budgets == ({"nodes": "0"}, *OWN)
-    assert told(reporter) == (
+    assert told(keeper) == (
         Reason.POOL_GROWS,
         "no node is taken away (budgets closed: od), as the pool grows: inference/llama",
     )
     clock.advance(300.0)
-    reporter.report([AT_REST])
+    keeper.keep([AT_REST])
     assert pool.writes == ["close", "reopen"]
     assert pool.seen.budgets == OWN
 
 
 def test_another_process_takes_over_what_a_crashed_one_has_closed() -> None:
     pool, clock = FakeNodePool(), ManualClock(NOW)
-    reporter_of(pool, clock).report([GROWING])
-    heir = reporter_of(pool, clock)
+    keeper_of(pool, clock).keep([GROWING])
+    heir = keeper_of(pool, clock)
     for _ in range(25):
         clock.advance(15.0)
-        heir.report([AT_REST])
+        heir.keep([AT_REST])
     assert pool.writes == ["close", "reopen"]
     assert pool.seen.budgets == OWN
 
 
 def test_what_nobody_wants_managed_any_more_is_given_back() -> None:
     pool, clock = FakeNodePool(), ManualClock(NOW)
-    reporter = reporter_of(pool, clock)
-    reporter.report([GROWING])
+    keeper = keeper_of(pool, clock)
+    keeper.keep([GROWING])
     pool.spec = SPEC | {"manageDisruption": False}
-    reporter.report([GROWING])
+    keeper.keep([GROWING])
     assert pool.writes == ["close", "reopen"]
-    assert reporter.outcome("h100") is None
+    assert keeper.outcome("h100") is None
 
 
-def test_nothing_is_written_where_nobody_asked_for_it_or_somebody_else_leads() -> None:
+def test_nothing_is_written_where_nobody_asked_for_it() -> None:
     pool, clock = FakeNodePool(spec=SPEC | {"manageDisruption": False, "latencyClass": "Batch"}), ManualClock(NOW)
-    reporter_of(pool, clock).report([GROWING])
-    pool.spec = dict(SPEC)
-    reporter_of(pool, clock).report([])
+    keeper_of(pool, clock).keep([GROWING])
     assert pool.writes == []
 
 
 def test_consolidation_is_set_by_the_class_once() -> None:
     pool, clock = FakeNodePool(spec=SPEC | {"latencyClass": "Interactive"}), ManualClock(NOW)
-    reporter = reporter_of(pool, clock)
+    keeper = keeper_of(pool, clock)
     for _ in range(3):
-        reporter.report([AT_REST])
+        keeper.keep([AT_REST])
     assert pool.writes == ["WhenEmpty 30m"]
 
     pool.seen = replace(pool.seen, settings=ConsolidationSettings("WhenEmpty", 300.0, None), consolidate_after="5m")
-    reporter.report([AT_REST])
+    keeper.keep([AT_REST])
     assert pool.writes == ["WhenEmpty 30m"]
-    assert told(reporter) == (
+    assert told(keeper) == (
         Reason.COMPETING_WRITER,
         "somebody has set the consolidation of NodePool od back; it is left alone",
     )
@@ -157,9 +155,9 @@ def test_consolidation_is_set_by_the_class_once() -> None:
 
 def test_a_refused_write_is_said_and_tried_again() -> None:
     pool, clock = FakeNodePool(refusal=ActuationFailed(Reason.FORBIDDEN, "patch: no")), ManualClock(NOW)
-    reporter = reporter_of(pool, clock)
-    reporter.report([GROWING])
-    assert told(reporter) == (Reason.FORBIDDEN, "patch: no")
+    keeper = keeper_of(pool, clock)
+    keeper.keep([GROWING])
+    assert told(keeper) == (Reason.FORBIDDEN, "patch: no")
     pool.refusal = None
-    reporter.report([GROWING])
+    keeper.keep([GROWING])
     assert pool.writes == ["close"]

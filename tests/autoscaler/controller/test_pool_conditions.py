@@ -11,6 +11,7 @@ from autoscaler.controller.pool_conditions import judged_conditions
 from autoscaler.controller.pool_report import PoolReport
 from policies.bursts import Burst, BurstMemory
 from policies.cold_start import ColdStart
+from policies.node_capacity import CapacityOutcome
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
 from policies.signals import Signal
@@ -395,3 +396,34 @@ def test_bursts_that_no_replica_can_start_for_are_named_with_their_price() -> No
         "(minReplicas or a schedule), 5 more for 120 replica-hours a day"
     )
     assert ConditionType.BURSTS_SERVED not in judged(a_decision_report())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param(None, None, id="it has no nodes of its own: nothing is said"),
+        pytest.param(CapacityOutcome(None, Reason.LIMITS_IN_STEP, "fine"), None, id="all is well: nothing is said"),
+        pytest.param(
+            CapacityOutcome(None, Reason.COMPETING_WRITER, "by hand"), None, id="limits by hand are no want of nodes"
+        ),
+        pytest.param(
+            CapacityOutcome(None, Reason.OUT_OF_CAPACITY, "NodePool spot makes no nodes: the cloud has none to give"),
+            "False OutOfCapacity NodePool spot makes no nodes: the cloud has none to give",
+            id="the cloud has none",
+        ),
+        pytest.param(
+            CapacityOutcome(None, Reason.QUOTA_EXCEEDED, "raise it"), "False QuotaExceeded raise it", id="no quota"
+        ),
+    ],
+)
+def test_whether_nodes_may_be_expected(nodes: CapacityOutcome | None, expected: str | None) -> None:
+    judged_by_kind = {each.type: each for each in judged_conditions((), AT_REST, nodes)}
+    condition = judged_by_kind.get(ConditionType.NODES_AVAILABLE)
+    said = None if condition is None else f"{condition.status.value} {condition.reason} {condition.message}"
+    assert said == expected
+
+
+def test_nodes_that_come_again_are_said() -> None:
+    without = judged_conditions((), AT_REST, CapacityOutcome(None, Reason.OUT_OF_CAPACITY, "none"))
+    condition = judged(AT_REST, without)[ConditionType.NODES_AVAILABLE]
+    assert (condition.status.value, condition.reason) == ("True", "NodesAvailable")
