@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +9,9 @@ from pathlib import Path
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
 from autoscaler.replay.baselines.baseline import PUBLISHED
-from autoscaler.replay_command import on_interrupt
 from autoscaler.tuning.baseline_search import search_baseline
 from autoscaler.tuning.contender import BaselineRun, Contender, Variant
 from autoscaler.tuning.dimension import Values
@@ -27,6 +24,7 @@ from autoscaler.tuning.report_text import tuning_text
 from autoscaler.tuning.run_pool import RunPool, WorkersLostError
 from autoscaler.tuning.scenes import Part
 from autoscaler.tuning.search import Laboratory, SearchOutcome, SearchTask, search
+from autoscaler.tuning.search_progress import SearchProgress
 from autoscaler.tuning.study_file import Study, StudyRefused, open_study
 from autoscaler.tuning.tuning_input import InputRefused, TuneRequest, TuningInput, read_input
 from autoscaler.tuning.tuning_report import TuningReport
@@ -79,7 +77,7 @@ class _Tuning:
     def report(self) -> TuningReport | None:
         """Everything; None where it was stopped before the given policy had been run."""
         request, checked = self._request, self._checked
-        with _Progress(self._console, self._expected_runs()) as progress, self._pool() as pool:
+        with SearchProgress(self._console, self._expected_runs()) as progress, self._pool() as pool:
             laboratory = Laboratory(
                 checked.scenes,
                 pool,
@@ -159,7 +157,7 @@ class _Tuning:
         given = Variant(policy.content, {}, pools)
         return SearchTask(given, given_values, dimensions, make, self._request.budget, self._request.seed)
 
-    def _baselines(self, laboratory: Laboratory, progress: _Progress) -> Iterator[tuple[BaselineRun, Judged]]:
+    def _baselines(self, laboratory: Laboratory, progress: SearchProgress) -> Iterator[tuple[BaselineRun, Judged]]:
         policy, request = self._checked.policy.replayed, self._request
         for name in request.baselines:
             published = BaselineRun(name, PUBLISHED, max(1, policy.minimum), policy.maximum)
@@ -176,54 +174,6 @@ class _Tuning:
             front = tuple(trial.figures for trial in outcome.front()) if budget else ()
             judged = Judged(f"{name} (tuned)" if is_tuned else name, best.values, best.figures, front=front)
             yield best.contender, judged
-
-
-class _Progress:
-    """Shows how many of the runs are done, and knows whether the user wants to stop; a second Ctrl-C ends it hard."""
-
-    def __init__(self, console: Console, runs: int) -> None:
-        counted = TextColumn("{task.completed:.0f} of {task.total:.0f} runs")
-        columns = (TextColumn("{task.description}"), BarColumn(), counted, TimeRemainingColumn())
-        self._bar = Progress(*columns, console=console, disable=not console.is_terminal)
-        self._task = self._bar.add_task("", total=runs)
-        self._console = console
-        self._runs = runs
-        self._done = 0
-        self._what = ""
-        self._tenths_told = 0
-        self._stopped = False
-        self._interrupt = on_interrupt(self._stop)
-
-    def __enter__(self) -> _Progress:
-        self._interrupt.__enter__()
-        self._bar.start()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._bar.stop()
-        self._interrupt.__exit__(None, None, None)
-
-    def was_stopped(self) -> bool:
-        """Whether Ctrl-C was pressed."""
-        return self._stopped
-
-    def says(self, what: str) -> None:
-        """What is being run from now on."""
-        self._what = what
-        self._bar.update(self._task, description=what)
-
-    def tells(self, runs: int) -> None:
-        """So many more runs are done. Where there is no terminal, every tenth of all is a line."""
-        self._done += runs
-        self._bar.update(self._task, completed=self._done)
-        tenths = 10 * self._done // self._runs
-        if tenths > self._tenths_told and not self._console.is_terminal:
-            self._tenths_told = tenths
-            self._console.print(f"{self._what}: {self._done} of {self._runs} runs", soft_wrap=True)
-
-    def _stop(self, *_: object) -> None:
-        self._stopped = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _write(request: TuneRequest, checked: TuningInput, report: TuningReport, console: Console) -> int:

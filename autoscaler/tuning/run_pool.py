@@ -90,11 +90,12 @@ class RunPool:
             futures = self._submit(jobs)
             waiting = set(futures)
             while waiting:
-                done, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
+                done, _ = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
                 if was_stopped():
                     self._stop(waiting)
                     return
-                for future in done:
+                for future in list(done)[:1]:  # one at a time: whoever takes it may want to stop then
+                    waiting.remove(future)
                     yield futures[future], future.result()
         except BrokenProcessPool as error:
             raise WorkersLostError(
