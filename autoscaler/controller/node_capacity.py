@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 # Somebody who has just set a limit by hand is left alone for so long, as with a count of replicas.
 FOREIGN_WRITE_SECONDS = 300.0
+# A scaler for which nothing can be decided (its target is missing, say) holds up the plan of the others for so long.
+UNDECIDED_SECONDS = 60.0
 # Karpenter that has not judged a change for so long is down, or cannot reach the API server.
 SILENCE_SECONDS = 30.0
 # Each patch makes Karpenter judge the NodePool anew. Raising does not wait; lowering saves nothing by haste.
@@ -123,6 +125,7 @@ class NodeCapacityKeeper:
         self._allowances: dict[PoolKey, AcceleratorAllowance] = {}
         self._histories: dict[str, _LimitsHistory] = {}
         self._outcomes: dict[str, CapacityOutcome] = {}
+        self._undecided: dict[PoolKey, float] = {}
         self._splits = SplitMemory()
         self._split_nodes: dict[str, NodesOfSplit] = {}
 
@@ -163,7 +166,9 @@ class NodeCapacityKeeper:
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
         for stated in managed:
             pool = _as_seen(stated, node_pools)
-            members = sorted(key for key, name in pool_of.items() if name == pool.name)
+            named = sorted(key for key, name in pool_of.items() if name == pool.name)
+            left_out = [key for key in named if self._is_left_out(key, now_seconds)]
+            members = [key for key in named if key not in left_out]
             unknown = [key for key in members if not self._is_counted(key)]
             if unknown:
                 outcomes[pool.name] = CapacityOutcome(None, Reason.ACCELERATORS_UNKNOWN, _not_counted(unknown))
@@ -171,7 +176,9 @@ class NodeCapacityKeeper:
                 continue
             mine = [self._wishes[key] for key in members]
             allowances |= _allowances(pool, mine, _states(pool.node_pools, node_pools))
-            outcomes[pool.name] = self._provide_nodes(pool, mine, splits, node_pools, now_seconds)
+            outcome = self._provide_nodes(pool, mine, splits, node_pools, now_seconds)
+            outcomes[pool.name] = _without(outcome, left_out) if left_out else outcome
+        self._undecided = {key: since for key, since in self._undecided.items() if key in pool_of}
         self._allowances, self._outcomes = allowances, outcomes
         return splits
 
@@ -229,8 +236,15 @@ class NodeCapacityKeeper:
 
     def forget_all(self) -> None:
         """Drops wishes and allowances, so that a process that becomes leader again cuts no count by old shares."""
-        self._wishes, self._allowances, self._outcomes = {}, {}, {}
+        self._wishes, self._allowances, self._outcomes, self._undecided = {}, {}, {}, {}
         self._splits.forget_all()
+
+    def _is_left_out(self, key: PoolKey, now_seconds: float) -> bool:
+        """Whether nothing could be decided for a scaler for so long that the others do not wait for it any more."""
+        if key in self._wishes:
+            self._undecided.pop(key, None)
+            return False
+        return now_seconds - self._undecided.setdefault(key, now_seconds) >= UNDECIDED_SECONDS
 
     def _is_counted(self, key: PoolKey) -> bool:
         wish = self._wishes.get(key)
@@ -410,6 +424,13 @@ def _readiness(seen: NodePoolSeen) -> tuple[Reason, str] | None:
     if seen.launch_problem is not None:
         return seen.launch_problem.reason, f"NodePool {seen.name} makes no nodes: {seen.launch_problem.message}"
     return Reason.NODE_POOL_NOT_READY, f"NodePool {seen.name} makes no nodes: {seen.problem}"
+
+
+def _without(outcome: CapacityOutcome, left_out: Sequence[PoolKey]) -> CapacityOutcome:
+    names = ", ".join("/".join(key) for key in left_out[:10])
+    reason = Reason.ACCELERATORS_UNKNOWN if outcome.reason is Reason.LIMITS_IN_STEP else outcome.reason
+    message = f"planned without {names}, for which nothing can be decided; {outcome.message}"
+    return replace(outcome, reason=reason, message=message)
 
 
 def _not_counted(keys: Sequence[PoolKey]) -> str:

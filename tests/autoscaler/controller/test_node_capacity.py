@@ -446,3 +446,26 @@ class FakePlaceholders:
     def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
         self.written.append(to_replicas)
         return Actuated(Reason.SUCCEEDED_RESCALE, target.name)
+
+
+def test_a_scaler_for_which_nothing_can_be_decided_holds_up_the_others_for_a_minute() -> None:
+    cluster = FakeCluster(spec=MANAGED | {"ceilings": {"accelerators": 64}})
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(2))
+    written = len(cluster.written)
+    for at in (15.0, 30.0, 45.0, 60.0):
+        provide(keeper, wish(3), at=at, also=("typo",))
+    assert len(cluster.written) == written, "it may yet be decided"
+    provide(keeper, wish(3), at=75.0, also=("typo",))
+    assert cluster.written[written:] == [("od", {"nvidia.com/gpu": "32", "cpu": "768"})]
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.ACCELERATORS_UNKNOWN
+    assert outcome.message.startswith("planned without inference/typo, for which nothing can be decided; od: 4 nodes")
+    allowance = keeper.allowance(("inference", "chat"))
+    assert allowance is not None
+    assert allowance.replicas == 8, "its share follows the wishes again"
+    provide(keeper, wish(3), wish(1, name="typo"), at=90.0)
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.LIMITS_IN_STEP
