@@ -242,7 +242,7 @@ def test_ctrl_c_with_worker_processes_leaves_a_study_and_no_process(folder: Fold
         text=True,
         start_new_session=True,
     ) as process:
-        deadline = time.monotonic() + 120.0
+        deadline = time.monotonic() + 150.0
         while not folder.study.exists() or folder.study.read_bytes().count(b"\n") < 4:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline
