@@ -25,6 +25,8 @@ from policies.node_capacity import (
 from tests.policies.node_plant import NodePlant, by_kind
 
 PLANS = int(os.environ.get("TOKENSCALER_PLANS", "5000"))
+# A long look takes as long as it takes: a million some minutes.
+pytestmark = pytest.mark.timeout(max(300, PLANS // 100))
 ON_DEMAND, SPOT = CapacityType.ON_DEMAND, CapacityType.SPOT
 
 Case = tuple[NodeCapacityParameters, tuple[AcceleratorDemand, ...], tuple[NodePoolState, ...]]
