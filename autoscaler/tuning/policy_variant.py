@@ -11,7 +11,9 @@ from typing import Any
 
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler, parse_inference_scaler
 from autoscaler.tuning.dimension import Value, Values
+from policies.recommenders.forecast import ForecastMode
 
+FORECAST_MODE = "forecast.mode"
 _PART = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _ABSENT = object()
 
@@ -58,7 +60,12 @@ def parse_variant(content: Mapping[str, Any], values: Values) -> InferenceScaler
 
 
 def effective_value(scaler: InferenceScaler, path: str) -> Value:
-    """What a policy has at a path with its defaults applied; None where a block around it is left out."""
+    """What a policy has at a path with its defaults applied; None where a block around it is left out.
+
+    A policy without a word on forecasts is one whose forecast is off.
+    """
+    if path == FORECAST_MODE and scaler.spec.forecast is None:
+        return ForecastMode.OFF.value
     found: Any = scaler.spec.model_dump(mode="json", by_alias=True)
     for part in path_parts(path):
         if found is None:

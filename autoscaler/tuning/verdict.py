@@ -11,9 +11,9 @@ from autoscaler.tuning.dimension import Dimension, NumberRange, Values, shown_va
 from autoscaler.tuning.figures import Figures
 from autoscaler.tuning.objective import Objective
 from autoscaler.tuning.policy_text import Change
-from autoscaler.tuning.policy_variant import effective_value, is_set
+from autoscaler.tuning.policy_variant import FORECAST_MODE, effective_value, is_set
+from policies.recommenders.forecast import ForecastMode
 
-FORECAST_MODE = "forecast.mode"
 # A value so near to the end of its range, as a share of it, may be there for want of more.
 NEAR_END = 0.01
 
@@ -59,14 +59,12 @@ def _missed(chosen: Judged, objective: Objective) -> str:
 
 def changes(scaler: InferenceScaler, content: Mapping[str, Any], values: Values) -> Iterator[Change]:
     """What the values change in a policy; a forecast's parameters only where it forecasts."""
-    is_off = values.get(FORECAST_MODE) == "Off"
+    is_off = values.get(FORECAST_MODE) == ForecastMode.OFF
     for path, value in values.items():
         before = effective_value(scaler, path)
         if value == before and isinstance(value, bool) == isinstance(before, bool):
             continue
         if is_off and path.startswith("forecast.") and path != FORECAST_MODE:
-            continue
-        if is_off and path == FORECAST_MODE and scaler.spec.forecast is None:
             continue
         yield Change(path, _was(content, path, before), value)
 

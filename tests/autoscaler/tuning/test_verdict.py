@@ -67,6 +67,12 @@ def test_what_was_not_run_there_is_not_judged() -> None:
         ),
         pytest.param({}, {"forecast.mode": "Off", "forecast.quantilePercent": 80.0}, [], id="no forecast as before"),
         pytest.param(
+            {},
+            {"forecast.mode": "Active"},
+            [Change("forecast.mode", "Off (default)", "Active")],
+            id="a forecast that was not there was off",
+        ),
+        pytest.param(
             {"forecast": {"mode": "Active"}},
             {"forecast.mode": "Off", "forecast.quantilePercent": 80.0},
             [Change("forecast.mode", "Active", "Off")],
