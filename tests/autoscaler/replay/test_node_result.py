@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from autoscaler.replay.cold_start import NEW_NODE
 from autoscaler.replay.node_result import NodeResult, node_result
 from autoscaler.replay.node_setup import ListedLoss, NodeLosses
 from autoscaler.replay.planned_counts import PlannedCounts
@@ -56,7 +57,10 @@ def test_a_sampled_fleet_stands_on_as_many_nodes_as_the_whole_one() -> None:
         assert result.nodes is not None
         return result.cost_dollars, result.nodes.max_nodes
 
-    assert cost(1) == cost(2) == cost(4) == (pytest.approx(4 * 2 * 3.0 / 6.0), 4)
+    # 4 nodes x 10 min x 2 accelerators x 3 dollars.
+    for sampled_one_in in (1, 2, 4):
+        dollars, nodes = cost(sampled_one_in)
+        assert (dollars, nodes) == (pytest.approx(4.0), 4)
 
 
 def test_without_nodes_replicas_are_paid_for() -> None:
@@ -65,3 +69,16 @@ def test_without_nodes_replicas_are_paid_for() -> None:
     assert result.nodes is None
     assert result.accelerator_hours == pytest.approx(3.0, abs=0.01)
     assert result.cost_dollars == pytest.approx(9.0, abs=0.03)
+
+
+def test_a_run_on_nodes_is_the_same_for_the_same_seed_and_another_for_another() -> None:
+    def figures(seed: int) -> tuple[object, ...]:
+        spot = node_pool("spot", reclaims=NodeLosses(4.0), deaths=NodeLosses(1.0), consolidate_after_seconds=60.0)
+        setup = a_setup(initial_replicas=4, cold_start=NEW_NODE.without("node"))
+        run = ReplayRun(STARTED_AT, STARTED_AT + 1800.0, seed=seed, nodes=nodes_setup(spot))
+        result = replay(PlannedCounts("four", (4, 6, 3), 600.0), setup, steady_requests(10.0), run)
+        return result.nodes, result.met, result.dropped, result.lost_to_reclaims, result.points
+
+    first = figures(1)
+    assert first == figures(1)
+    assert first != figures(2)
