@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from autoscaler.tuning.policy_text import HEAD, Change, changed_text
+from autoscaler.tuning.policy_variant import with_values
 
 BEFORE = """\
 # Ours.
@@ -127,3 +130,45 @@ def test_where_a_value_has_no_place_of_its_own_the_documents_are_written_anew(te
     assert yaml.safe_load(after) == {"spec": {**yaml.safe_load(text)["spec"], "a": 5}}
     assert "# The comments of the file are lost" in after
     assert "# a 1 -> 5" in after
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+LEAVES = st.one_of(st.none(), st.integers(-9, 9), st.sampled_from(["Off", "x: y", "# no", "two\nlines", ""]))
+BLOCKS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(st.dictionaries(NAMES, inner, max_size=3), st.lists(inner, max_size=2)),
+    max_leaves=8,
+)
+VALUES = st.one_of(st.integers(0, 10**6), st.floats(0.001, 1e9), st.booleans(), st.none(), st.just("Off"))
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine drawing them may take its time
+@given(
+    spec=st.dictionaries(NAMES, BLOCKS, max_size=3),
+    paths=st.lists(st.lists(NAMES, min_size=1, max_size=3).map(".".join), min_size=1, max_size=3, unique=True),
+    value=VALUES,
+    is_flow=st.sampled_from([True, False, None]),
+)
+def test_whatever_the_text_it_reads_as_the_changed_document(
+    spec: dict[str, object], paths: list[str], value: int | float | str | None, is_flow: bool | None
+) -> None:
+    if any(one != other and other.startswith(f"{one}.") for one in paths for other in paths):
+        return  # a value cannot be a block as well
+    if not all(is_leaf_or_missing(spec, path.split(".")) for path in paths):
+        return
+    text = yaml.safe_dump({"spec": spec, "kind": "x"}, default_flow_style=is_flow)
+    after = changed_text(text, 0, [Change(path, "?", value) for path in paths], ["Said."])
+    assert yaml.safe_load(after) == with_values({"spec": spec, "kind": "x"}, dict.fromkeys(paths, value))
+
+
+def is_leaf_or_missing(block: object, names: list[str]) -> bool:
+    """Whether a parameter could stand there: schemas know what is a block and what a value."""
+    for name in names:
+        if block is None:
+            return True
+        if not isinstance(block, dict):
+            return False
+        if name not in block:
+            return True
+        block = block[name]
+    return not isinstance(block, dict | list)
