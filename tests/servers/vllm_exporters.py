@@ -12,13 +12,16 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
 from tests.servers.vllm_page import KV_CAPACITY_TOKENS, Counters, PodLoad, render_page
+
+# Writes a pod's page from what it does and what it has done.
+Renderer = Callable[[PodLoad, Counters], str]
 
 
 class Fault(enum.Enum):
@@ -96,6 +99,7 @@ class VllmExporters:
         self._loads: dict[tuple[str, str], PoolLoad] = {}
         self._exporters: dict[tuple[str, str], _Exporter] = {}
         self._gateway_pending: dict[str, int] = {}
+        self._renderers: dict[str, Renderer] = {}
         self._numbers = itertools.count()
         self._released = threading.Event()
         exporters = self
@@ -156,6 +160,11 @@ class VllmExporters:
                 self._exporters[namespace, pod].fault = fault
             self._released.set()
             self._released = threading.Event()
+
+    def set_page(self, namespace: str, render: Renderer) -> None:
+        """The pods of this namespace are of another engine, whose pages are written so."""
+        with self._lock:
+            self._renderers[namespace] = render
 
     def set_gateway_pending(self, pool: str, requests: int) -> None:
         """The gateway's own page says `gateway_pending_requests{pool=...}` from now on."""
@@ -249,9 +258,10 @@ class VllmExporters:
                 return None, Fault.DEAD
             load = self._advance(exporter)
             counters, fault = replace(exporter.counters), exporter.fault
+            render = self._renderers.get(namespace, render_page)
         if fault is Fault.EMPTY:
             return "", fault
-        page = render_page(load, counters)
+        page = render(load, counters)
         if fault is Fault.NAN:
             page = re.sub(r"^(vllm:(?:num_requests|kv_cache)\S* )\S+$", r"\1NaN", page, flags=re.MULTILINE)
         if fault is Fault.RENAMED:

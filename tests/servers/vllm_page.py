@@ -76,7 +76,8 @@ def _observe(buckets: list[float] | None, edges: Sequence[float], value: float, 
     return counts
 
 
-def _histogram(name: str, labels: str, edges: Sequence[float], buckets: list[float] | None) -> Iterator[str]:
+def histogram(name: str, labels: str, edges: Sequence[float], buckets: list[float] | None) -> Iterator[str]:
+    """The lines of one histogram; `buckets` as `Counters` has them."""
     counts = buckets if buckets is not None else [0.0] * (len(edges) + 2)
     yield f"# TYPE {name} histogram"
     for edge, count in zip((*map(float, edges), "+Inf"), counts, strict=False):
@@ -117,9 +118,9 @@ def render_page(load: PodLoad, counters: Counters, model: str = "meta-llama/Llam
         f'vllm:request_success_total{{{labels},finished_reason="abort"}} 0.0',
         *counter("vllm:prefix_cache_queries_total", counters.prompt_tokens),
         *counter("vllm:prefix_cache_hits_total", counters.prefix_hits),
-        *_histogram("vllm:time_to_first_token_seconds", labels, TTFT_EDGES, counters.time_to_first_token),
-        *_histogram("vllm:inter_token_latency_seconds", labels, ITL_EDGES, counters.inter_token_latency),
-        *_histogram("vllm:request_prompt_tokens", labels, TOKEN_EDGES, counters.prompt_lengths),
-        *_histogram("vllm:request_generation_tokens", labels, TOKEN_EDGES, counters.generation_lengths),
+        *histogram("vllm:time_to_first_token_seconds", labels, TTFT_EDGES, counters.time_to_first_token),
+        *histogram("vllm:inter_token_latency_seconds", labels, ITL_EDGES, counters.inter_token_latency),
+        *histogram("vllm:request_prompt_tokens", labels, TOKEN_EDGES, counters.prompt_lengths),
+        *histogram("vllm:request_generation_tokens", labels, TOKEN_EDGES, counters.generation_lengths),
     ]
     return "\n".join(lines) + "\n"
