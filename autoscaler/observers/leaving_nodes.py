@@ -12,6 +12,8 @@ from enum import StrEnum
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
 from autoscaler.kubernetes_gateway.watched_objects import WatchedNode, WatchedPod
 
+OWN_TAINT = "tokenscaler.io/leaving"
+"""What our drain watcher puts on its node."""
 # Karpenter drains; the AWS node termination handler has had a notice (each of its taints is one, but for the
 # recommendation to rebalance, which most nodes outlive); GKE and the cluster autoscaler end the node.
 DEPARTURE_TAINTS = frozenset(
@@ -23,6 +25,7 @@ DEPARTURE_TAINTS = frozenset(
         "cloud.google.com/impending-node-termination",
         "ToBeDeletedByClusterAutoscaler",
         "node.kubernetes.io/out-of-service",
+        OWN_TAINT,
     }
 )
 # As Kubernetes' own node controller: where more than 55 % of the nodes, and more than two, are not heard of, it is the

@@ -16,6 +16,9 @@ import yaml
 from typer.testing import CliRunner
 
 from autoscaler.cli import app
+from autoscaler.drain_watcher.drain import DrainWatcher
+from autoscaler.drain_watcher.instance_metadata import Notice
+from autoscaler.kubernetes_gateway.connection import connect
 from tests.cluster.conftest import CRD_DIRECTORY, StartController, StartFleet
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.controller_process import ControllerProcess
@@ -87,7 +90,7 @@ def _start(
     return fleet, controller
 
 
-def test_nodes_that_go_and_a_karpenter_that_stops(karpenter_plane, start_fleet, start_controller) -> None:
+def test_nodes_that_go_and_a_karpenter_that_stops(karpenter_plane, start_fleet, start_controller, tmp_path) -> None:
     """One story, because a control plane with Karpenter and a scraped fleet take half a minute to start."""
     plane = karpenter_plane
     fleet, controller = _start(plane, start_fleet, start_controller)
@@ -117,12 +120,17 @@ def test_nodes_that_go_and_a_karpenter_that_stops(karpenter_plane, start_fleet, 
     plane.api.delete("/api/v1/namespaces/default/events/given-up")
     fleet.wait_condition("NodesAvailable", "True")
 
-    # A node that is gone at once, while Karpenter is down: its pod stays Ready until somebody collects it.
+    # Karpenter is down. The cloud gives notice to a node's watcher, and then the node is gone at once: its pod stays
+    # Ready until somebody collects it.
     plane.component("karpenter").kill()
     second = _node_of(plane, fleet, sorted(fleet.pod_names())[0])
+    watcher = _drain_watcher(plane, fleet, second, tmp_path / "draining")
+    wait_until(watcher.look, "it has cordoned its node", 30)
+    fleet.wait_replicas(3)
     plane.api.merge(f"/api/v1/nodes/{second}", {"metadata": {"finalizers": None}})
     plane.api.delete(f"/api/v1/nodes/{second}")
-    fleet.wait_replicas(3)
+    controller.wait_record(lambda record: record["input"]["replicas"].get("leaving"), "it has left for good", 30)
+    assert fleet.replicas() == 3
     _assert_replaced_when_seen(controller, planned=2)
     fleet.set_load(_queue(4))
     wait_until(lambda: fleet.replicas() >= 4, "four replicas are asked for", 60)
@@ -154,6 +162,14 @@ def _whole_nodes(plane: ControlPlane) -> int:
     accelerators, cpu = int(limits["nvidia.com/gpu"]), int(limits["cpu"])
     assert (accelerators % 8, cpu) == (0, 24 * accelerators), "whole nodes, all keys together"
     return accelerators // 8
+
+
+def _drain_watcher(plane: ControlPlane, fleet: Fleet, node: str, drain_file: Path) -> DrainWatcher:
+    """With the rights of the example, on a node whose cloud has given notice."""
+    example = yaml.safe_load_all((DEPLOY_DIRECTORY / "examples/drain-watcher/drain-watcher.yaml").read_text())
+    rules = next(each["rules"] for each in example if each["kind"] == "ClusterRole")
+    kubeconfig = plane.create_service_account(fleet.namespace, "drain-watcher", rules)
+    return DrainWatcher(connect(str(kubeconfig)), node, drain_file, lambda: Notice("terminate", "2030-01-01T00:00:00Z"))
 
 
 def _given_up(node_claim: str) -> dict[str, Any]:
@@ -209,7 +225,7 @@ def _doctor_says(plane: ControlPlane) -> str:
 
 
 def _assert_only_shipped_writes(plane: ControlPlane, fleet: Fleet) -> None:
-    """No request was refused, and of Karpenter's objects only the limits' NodePool was patched."""
+    """No request of the controller was refused, and of Karpenter's objects only the limits' NodePool was patched."""
     account = f"system:serviceaccount:{fleet.namespace}:tokenscaler"
     mine = [event for event in plane.audit_events() if event.user == account]
     assert {(event.verb, event.resource) for event in mine if event.code == 403} == set()
