@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
 from autoscaler.kubernetes_gateway.connection import ApiConnection
@@ -70,7 +70,12 @@ class PodDeletionCosts:
     ) -> MarkedVictims:
         """Marks the pods that are to go when `target` gets so many fewer. Where that fails they go as ever."""
         own = self._pods_of(target, pods)
-        victims = choose_victims(self._placed(own), fewer, split)
+        watched = self._cluster.nodes
+        nodes = {node.name: node for node in watched.all()} if watched is not None else {}
+        # Pods of DaemonSets go with their node; any other pod keeps it.
+        busy = Counter(pod.node for pod in self._cluster.pods.all() if pod.node is not None and not _is_daemon(pod))
+        filled = None if split is None else replace(split, on_demand=split.on_demand - _empty(own, nodes, busy))
+        victims = choose_victims(self._placed(own, nodes, busy), fewer, filled)
         foreign = sorted(pod.name for pod in own if pod.deletion_cost is not None and not _is_ours(pod.deletion_cost))
         if foreign:
             return MarkedVictims(victims, f"somebody else sets {ANNOTATION} ({foreign[0]}): it is left alone")
@@ -81,16 +86,10 @@ class PodDeletionCosts:
         found = (self._cluster.pods.get((target.namespace, pod.name)) for pod in pods)
         return [pod for pod in found if pod is not None and belongs_to(pod, target.kind, target.name)]
 
-    def _placed(self, own: Sequence[WatchedPod]) -> list[PlacedReplica]:
-        watched = self._cluster.nodes
-        nodes: dict[str, WatchedNode] = {node.name: node for node in watched.all()} if watched is not None else {}
-        names = {(pod.namespace, pod.name) for pod in own}
-        # Pods of DaemonSets go with their node; any other pod keeps it.
-        others = Counter(
-            pod.node
-            for pod in self._cluster.pods.all()
-            if pod.node is not None and (pod.namespace, pod.name) not in names and not _is_daemon(pod)
-        )
+    def _placed(
+        self, own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode], busy: Mapping[str, int]
+    ) -> list[PlacedReplica]:
+        mine = Counter(pod.node for pod in own if pod.node is not None)
         placed = []
         for pod in own:
             node = nodes.get(pod.node or "")
@@ -101,7 +100,7 @@ class PodDeletionCosts:
                     is_ready=pod.is_ready,
                     work=self._in_flight(pod.namespace, pod.name) or 0.0,
                     node_leaves=node is not None and departure_of_node(node) is not None,
-                    others_on_node=0 if pod.node is None else others[pod.node],
+                    others_on_node=0 if pod.node is None else busy.get(pod.node, 0) - mine[pod.node],
                     is_on_spot=node is not None and node.capacity_type == "spot",
                 )
             )
@@ -121,6 +120,18 @@ class PodDeletionCosts:
                 logger.warning("a pod was not marked", extra={"pod": pod.name, "problem": result.message})
                 return f"the pods were not marked: {result.message}"
         return ""
+
+
+def _empty(own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode], busy: Mapping[str, int]) -> int:
+    """On-demand nodes of the NodePools that the pods run on which nothing fills: they are about to go by themselves."""
+    node_pools = {nodes[pod.node].node_pool for pod in own if pod.node is not None and pod.node in nodes}
+    return sum(
+        node.node_pool in node_pools
+        and node.capacity_type != "spot"
+        and departure_of_node(node) is None
+        and not busy.get(node.name)
+        for node in nodes.values()
+    )
 
 
 def _is_ours(cost: str) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from policies.capacity_split import CapacityType, TargetCounts
 from policies.node_capacity import NodePoolState
+from policies.victims import NodesOfSplit, PlacedReplica, choose_victims
 
 ON_DEMAND, SPOT = CapacityType.ON_DEMAND, CapacityType.SPOT
 EMPTY_TICKS = 3
@@ -81,6 +82,19 @@ class NodePlant:
         for node in self.nodes:
             node.pods = [pod for pod in node.pods if pod not in surplus]
         self.waiting += [Pod(kind, size) for _ in range(replicas - len(there) - len(placed))]
+
+    def shrink_by_choice(self, replicas: int, floor_percent: int) -> None:
+        """A ReplicaSet's work where victims are marked; all replicas of the one target serve."""
+        pods = {f"{id(pod)}": (pod, node) for node in self.nodes for pod in node.pods}
+        placed = [
+            PlacedReplica(name, str(id(node)), is_ready=True, is_on_spot=node.kind is SPOT)
+            for name, (_, node) in pods.items()
+        ]
+        busy = sum(node.kind is ON_DEMAND and bool(node.pods) for node in self.nodes)
+        split = NodesOfSplit(floor_percent, busy, self.count(SPOT))
+        for name in choose_victims(placed, max(0, len(placed) - replicas), split).names:
+            pod, node = pods[name]
+            node.pods.remove(pod)
 
     def delete_a_node(self) -> None:
         """A node is lost: what ran there waits again."""

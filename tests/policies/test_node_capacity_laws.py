@@ -235,3 +235,25 @@ def test_one_target_never_gets_a_spot_node_before_its_on_demand_ones(floor_perce
             is_kept = is_split_kept(plant.count(ON_DEMAND), plant.count(SPOT), floor_percent)
             assert is_kept or not any(node.kind is SPOT for node in plant.opened)
             assert len(plant.opened) <= demand.wanted_replicas, "never a node more than the plan"
+
+
+@pytest.mark.parametrize("floor_percent", [20, 70], ids=["a floor of 20 %", "a spot cap of 30 %"])
+@pytest.mark.parametrize("size", [8, 4], ids=["a node a replica", "two a node"])
+def test_one_target_keeps_the_floor_also_on_the_way_down_where_victims_are_chosen(
+    floor_percent: int, size: int
+) -> None:
+    chance = random.Random(floor_percent + size)
+    plant = NodePlant(17)
+    parameters = NodeCapacityParameters(8, 0, on_demand_floor_percent=floor_percent)
+    for _ in range(200):
+        replicas = chance.choice([0, chance.randrange(12), chance.randrange(60)])
+        plant.shrink_by_choice(replicas, floor_percent)
+        for _ in range(40):
+            there = plant.target(None)
+            demand = AcceleratorDemand("all", replicas, there.spec, 0, size)
+            plan = plan_node_capacity(parameters, [demand], plant.states())
+            plant.limits = dict(by_kind({each.name: each.limit_nodes for each in plan.node_pools}))
+            plant.scale(None, replicas, size)
+            plant.tick()
+            assert is_split_kept(plant.count(ON_DEMAND), plant.count(SPOT), floor_percent), "at every moment"
+        assert plant.waiting == []
