@@ -25,6 +25,7 @@ from tests.builders import NOW, a_decision_input, a_history, a_policy
 def test_a_rescale_that_was_written_is_an_event() -> None:
     history = with_rescale(a_history(), ScalingBehavior(), NOW, 8, 5)
     assert history.scale_events == (ScaleEvent(NOW, -3),)
+    assert history.last_seen_replicas == 5
     assert not history.is_scaled_to_zero
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from policies.launch_breaker import (
@@ -75,6 +77,14 @@ def test_a_node_pool_makes_no_nodes(results: list[LaunchResult], reason: Reason 
     assert (None if problem is None else problem.reason) == reason
 
 
+def test_the_problem_is_the_one_that_was_met_last_though_it_was_no_further_try() -> None:
+    tries = [failed(0), failed(0.5, B, failure=QUOTA), failed(1, failure=CONFIGURATION)]
+    problem = launch_problem(tries, 2 * MINUTE)
+    assert problem is not None
+    assert problem.failure is CONFIGURATION
+    assert "mend it (no luck)" in problem.message
+
+
 def test_the_problem_says_what_was_said_and_when_it_is_tried_again() -> None:
     problem = launch_problem([failed(0, A, B)], MINUTE)
 
@@ -83,6 +93,17 @@ def test_the_problem_says_what_was_said_and_when_it_is_tried_again() -> None:
         "the cloud has none to give (no luck); asked for again: spot p5.48xlarge in us-east-1a not before 2 min from "
         "now; spot p5.48xlarge in us-east-1b not before 2 min from now"
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "more"), [pytest.param(4, "", id="four are all told"), pytest.param(6, "; and 2 more", id="of six four")]
+)
+def test_of_many_offerings_four_are_told(count: int, more: str) -> None:
+    offerings = [replace(A, zone=f"zone-{number}") for number in range(count)]
+    problem = launch_problem([failed(0, *offerings)], MINUTE)
+    assert problem is not None
+    told = [f"spot p5.48xlarge in zone-{number} not before 2 min from now" for number in range(4)]
+    assert problem.message.partition("asked for again: ")[2] == "; ".join(told) + more
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,11 @@ from tests.builders import an_observation
             PoolSignal(3.0, 2.0, 1, 1, 1, 80.0, held_total=2.0),
             id="a held value counts, and is told apart",
         ),
+        pytest.param(
+            [Sample(1.0, 70.0, is_held=True), Sample(2.0, 80.0, is_held=True)],
+            PoolSignal(3.0, 2.0, 0, 2, 0, 80.0, held_total=3.0),
+            id="two held values",
+        ),
         pytest.param([Sample(-2.0, 5.0)], PoolSignal(-2.0, -2.0, 1, 0, 0, 5.0), id="the maximum of what there is"),
         pytest.param([Sample(0.1, 5.0)] * 3, PoolSignal(0.3, 0.1, 3, 0, 0, 5.0), id="sums have nine digits"),
         pytest.param(

@@ -27,6 +27,12 @@ def at(moment: str, timezone: str = "America/New_York", fold: int = 0) -> float:
         pytest.param(WORKDAY, at("2026-11-30T18:59:59"), True, id="a second before it ends"),
         pytest.param(WORKDAY, at("2026-11-30T19:00:00"), False, id="at the second it ends"),
         pytest.param(WORKDAY, at("2026-11-28T12:00:00"), False, id="on a Saturday"),
+        pytest.param(
+            {**WORKDAY, "start": "0 9 * * *", "end": "0 9 * * 1"},
+            at("2026-11-30T09:00:00"),
+            True,
+            id="a start at the very minute of an end opens it",
+        ),
         pytest.param(WORKDAY, at("2026-07-01T08:00:00"), True, id="in summer time"),
         pytest.param(WORKDAY, at("2026-07-01T12:00:00", "UTC"), True, id="08:00 there is 12:00 UTC in summer"),
         pytest.param(WORKDAY, at("2026-12-01T12:00:00", "UTC"), False, id="and 07:00 there in winter"),
