@@ -170,7 +170,15 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     if not len(drawn):
         where = f"from {load.start_seconds:g} to {load.end_seconds:g} s"
         return _Refused((f"{request.trace_name}: no request arrives {where}; choose another --start, --end or scale",))
-    assumptions = (*assumed_of(load), *whose, *fleet.assumptions, *(a for each in policies for a in each.assumptions))
+    load, why = sampled_within(fleet, load, drawn)
+    drawn = load.draw(request.seed) if why else drawn
+    assumptions = (
+        *assumed_of(load),
+        *why,
+        *whose,
+        *fleet.assumptions,
+        *(a for each in policies for a in each.assumptions),
+    )
     for each in policies:
         assumptions = (*assumptions, *assumed_of_pools(each.name, each.accelerator_pools, fleet.nodes))
     return _Prepared(policies, fleet, load, drawn, (*assumptions, *before_the_run(policies, fleet, load, drawn)))
@@ -258,6 +266,19 @@ def assumed_of(load: TraceLoad) -> Iterator[str]:
             f"one of {load.sampled_one_in} requests and replicas is simulated, so counts move in steps of "
             f"{load.sampled_one_in}; sampledOneIn in the FLEET.yaml says otherwise"
         )
+
+
+def sampled_within(fleet: Fleet, load: TraceLoad, drawn: RequestTrace) -> tuple[TraceLoad, tuple[str, ...]]:
+    """The load, sampled no further than leaves ten replicas in its busiest five minutes; and why, if it was changed."""
+    busiest = float(work(fleet.profile, load.bins(drawn, 300.0), fleet.objectives).max())
+    most = max(1, int(busiest / FEWEST_SAMPLED_REPLICAS))
+    if load.sampled_one_in <= most:
+        return load, ()
+    instead = "every request and replica is" if most == 1 else f"one of {most} is"
+    return replace(load, sampled_one_in=most), (
+        f"the busiest five minutes fill {busiest:.1f} replicas, which is too few for one of {load.sampled_one_in}: "
+        f"{instead} simulated",
+    )
 
 
 def before_the_run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,8 +22,11 @@ from autoscaler.replay.serving_replica import Request
 from policies.cold_start import KEPT_STARTS, ObservedStart
 from policies.observation import ReplicaCounts
 
-# The gateway's view of finished requests is at most this old, and starts, drains and scrapes happen on this grid.
+# Starts, drains and scrapes happen on this grid.
 BEAT_SECONDS = 0.25
+# How old the gateway's view of finished requests may be: the answers pass through it. With a view as old as a beat the
+# next requests would all go to the few replicas that had the least then, the more of them the larger the fleet.
+GATEWAY_VIEW_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ class SimulatedPool:
         self._gateway: deque[Request] = deque()
         self._ended_preemptions = 0
         self._next_beat = started_at_seconds
+        self._next_view = started_at_seconds
         self.starts: tuple[ObservedStart, ...] = ()  # the last that have ended, oldest first
         self._uses_nodes = False
         self._spec_replicas = setup.initial_replicas
@@ -266,6 +270,9 @@ class SimulatedPool:
             if request.input_tokens + request.output_tokens > longest:
                 self.outcomes.rejected += 1
             elif ready:
+                if at_seconds >= self._next_view:
+                    self._finish_until(ready, at_seconds)
+                    self._next_view = at_seconds + GATEWAY_VIEW_SECONDS
                 self._hand_over(request, at_seconds)
             else:
                 self._gateway.append(request)
@@ -281,6 +288,13 @@ class SimulatedPool:
                 self.outcomes.add_finished(finished)
         serving.add(request)
 
+    def _finish_until(self, pods: Iterable[SimulatedPod], until_seconds: float) -> None:
+        for pod in pods:
+            if pod.serving.quiet_until_seconds < until_seconds and not pod.is_wedged:
+                finished = pod.serving.finish_until(until_seconds)
+                if finished:
+                    self.outcomes.add_finished(finished)
+
     def _advance_pod(self, pod: SimulatedPod, until_seconds: float) -> None:
         if not pod.is_wedged:
             finished = pod.serving.advance(until_seconds)
@@ -295,14 +309,12 @@ class SimulatedPool:
             self._make_ready(now_seconds)
         if replicas.is_rolling_out:
             replicas.go_on_with_rollout(now_seconds, self.setup.drain_grace_seconds)
-        for pod in (*replicas.ready, *replicas.draining):
+        pods = (*replicas.ready, *replicas.draining)
+        self._finish_until(pods, now_seconds)
+        for pod in pods:
             if pod.next_scrape_at <= now_seconds:
                 self._advance_pod(pod, now_seconds)
                 self._scrape(pod, now_seconds)
-            elif pod.serving.quiet_until_seconds < now_seconds and not pod.is_wedged:
-                finished = pod.serving.finish_until(now_seconds)
-                if finished:
-                    self.outcomes.add_finished(finished)
         if replicas.draining:
             self._end_drained(now_seconds)
 

@@ -112,7 +112,9 @@ def test_a_fleet_too_small_to_be_sampled_is_said(written: Written, sampled: int,
     fleet.write_text(f"sampledOneIn: {sampled}\n")
     code, screen = ran(written.request(fleet=str(fleet)))
     assert code == 0
-    assert (f"which is too few for one of {sampled}: hours and misses are coarse" in screen) is is_said
+    assert ("which is too few for one of 2: every request and replica is simulated" in screen) is is_said
+    document = json.loads(written.json.read_text())
+    assert document["fleet"]["sampled_one_in"] == 1
 
 
 def test_a_decision_log_is_held_against_what_happened(written: Written, capsys: pytest.CaptureFixture[str]) -> None:
