@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from difflib import unified_diff
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -78,12 +79,13 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Replayed:
     return Replayed(tmp_path_factory.mktemp("two_node_pools"))
 
 
-def test_the_decisions_and_limits_are_those_of_the_golden_file(replayed: Replayed, tmp_path: Path) -> None:
+def test_the_decisions_and_limits_are_those_of_the_golden_file(replayed: Replayed, pytestconfig: pytest.Config) -> None:
     assert replayed.code == 0
-    is_now = "\n".join(replayed.lines()) + "\n"
-    written = tmp_path / GOLDEN.name
-    written.write_text(is_now)
-    assert is_now == GOLDEN.read_text(), f"if this is wanted: cp {written} {GOLDEN}"
+    told = "\n".join(replayed.lines()) + "\n"
+    if pytestconfig.getoption("--golden-update", default=False):
+        GOLDEN.write_text(told)
+    changes = "".join(unified_diff(GOLDEN.read_text().splitlines(True), told.splitlines(True), "written", "now"))
+    assert not changes, f"\n{changes}\nIf this is meant: pytest tests/replay --golden-update"
 
 
 def test_spot_reclaims_and_want_of_capacity_are_in_the_figures(replayed: Replayed) -> None:
