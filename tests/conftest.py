@@ -30,6 +30,12 @@ def _browser_unavailable_reason() -> str | None:
 settings.register_profile("same examples", derandomize=True, database=None, deadline=None)
 settings.load_profile("same examples")
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`pytest tests/stories --golden-update` writes what was decided anew, to be read as a diff."""
+    parser.addoption("--golden-update", action="store_true", help="write the golden files of the chosen tests anew")
+
+
 _REASONS: dict[str, Callable[[], str | None]] = {
     "prometheus": prometheus_unavailable_reason,
     "cluster": _cluster_unavailable_reason,
