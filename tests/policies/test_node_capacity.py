@@ -227,6 +227,25 @@ def test_limits_in_whole_nodes(
             ],
             id="a ceiling of dollars, of which nodes that are being deleted take theirs",
         ),
+        pytest.param(
+            10,
+            {
+                "on_demand_floor_percent": 20,
+                "dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, 20_000_000, 8_000_000),
+            },
+            [a_pool(1)],
+            [
+                (
+                    "replicas",
+                    0,
+                    5,
+                    Reason.DOLLAR_CEILING,
+                    "replicas take 10 nodes, the ceiling leaves 5, 5 of them here",
+                ),
+                ("slack", 5, 5, Reason.SLACK_NODES, "0 nodes to spare"),
+            ],
+            id="dollars pay for nodes on demand alone where there is no pool of spot",
+        ),
     ],
 )
 def test_a_plan_says_how_it_came_about(

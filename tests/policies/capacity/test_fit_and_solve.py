@@ -281,6 +281,13 @@ def test_where_the_time_to_the_first_token_ends(milliseconds: int, computed: flo
     assert found.tokens_in_flight / request.context_tokens == pytest.approx(decoding, rel=2e-3)
 
 
+def test_an_objective_that_is_met_to_the_bit_is_met() -> None:
+    """A step of 50 ms whatever it holds, and 50 ms for a token as for the first one."""
+    law = StepTimeLaw("flat", 50e-3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    objectives = LatencyObjectives(time_to_first_token_p99_milliseconds=50, inter_token_latency_p99_milliseconds=50)
+    assert solve(exactly(law), REQUEST, objectives, None).tokens_in_flight == 1024 * 2300.0
+
+
 def test_what_cannot_be_kept_even_alone_is_a_capacity_of_next_to_nothing() -> None:
     found = solve(exactly(a_law()), REQUEST, LatencyObjectives(inter_token_latency_p99_milliseconds=5), None)
     assert found.tokens_in_flight == pytest.approx(2300.0 * 1e-3)

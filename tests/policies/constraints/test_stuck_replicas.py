@@ -40,6 +40,14 @@ def test_enough_replicas_work(replicas: ReplicaCounts, needed: int, asked: int) 
     assert count_with_stuck(replicas, needed) == asked
 
 
+def test_a_wedged_replica_is_not_the_last_that_a_pool_keeps_that_may_not_sleep_yet() -> None:
+    policy = a_policy(minReplicas=0, signals={"pendingRequests": {"query": "q", "perReplica": 1}})
+    replicas = counts(1, wedged=1)
+    metrics = an_observation(ready=1, queries={"pendingRequests": 0})
+    decision = decide(a_decision_input(policy, metrics, replicas=replicas))
+    assert (decision.desired_replicas, decision.reason) == (2, Reason.STUCK_REPLICAS)
+
+
 POLICY = a_policy(signals={"kvCache": {"headroomPercent": 0}})
 
 
