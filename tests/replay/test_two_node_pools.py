@@ -82,7 +82,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Replayed:
 def test_the_decisions_and_limits_are_those_of_the_golden_file(replayed: Replayed, pytestconfig: pytest.Config) -> None:
     assert replayed.code == 0
     told = "\n".join(replayed.lines()) + "\n"
-    if pytestconfig.getoption("--golden-update", default=False):
+    if pytestconfig.getoption("--golden-update"):
         GOLDEN.write_text(told)
     changes = "".join(unified_diff(GOLDEN.read_text().splitlines(True), told.splitlines(True), "written", "now"))
     assert not changes, f"\n{changes}\nIf this is meant: pytest tests/replay --golden-update"
