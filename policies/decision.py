@@ -217,6 +217,7 @@ def _next_history(situation: Situation, steps: tuple[DecisionStep, ...], desired
         replaced_replicas=max(
             (desired_replicas - step.before for step in steps if step.name == LEAVING_STEP), default=0
         ),
+        replaced_of_seen=situation.replaced_replicas,
         blind_since_seconds=sight.blind_since_seconds,
         consecutive_good_readings=sight.consecutive_good_readings,
         is_in_fallback=sight.is_in_fallback,

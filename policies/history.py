@@ -56,6 +56,7 @@ class ScalingHistory:
     latency_measured_at_seconds: float | None = None  # of the last latencies whose gaps between tokens were judged
     uneven_measurements: int = 0  # how many of them in a row have diverged, up to what is believed
     replaced_replicas: int = 0  # of the last desired: beyond the plan, in place of replicas that were about to go
+    replaced_of_seen: int = 0  # the same of the last seen ones, which stand where that was never written
 
 
 def new_history(now_seconds: float, spec_replicas: int) -> ScalingHistory:
@@ -173,11 +174,13 @@ def held_replicas(history: ScalingHistory, spec_replicas: int) -> int:
 def planned_replicas(history: ScalingHistory, spec_replicas: int) -> int:
     """The present count without what was last asked for in place of replicas that were about to go.
 
-    Where that was never written, or somebody else has set the count since, it is the present count as it is.
+    Where somebody else has set the count since, it is the present count as it is.
     """
     return spec_replicas - replaced_within(history, spec_replicas)
 
 
 def replaced_within(history: ScalingHistory, spec_replicas: int) -> int:
     """How many of the present count stand in place of replicas that were about to go."""
-    return history.replaced_replicas if spec_replicas == history.last_desired_replicas else 0
+    if spec_replicas == history.last_desired_replicas:
+        return history.replaced_replicas
+    return history.replaced_of_seen if spec_replicas == history.last_seen_replicas else 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from policies.accelerator_sharing import AcceleratorAllowance
 from policies.decision import decide
@@ -152,3 +154,34 @@ def test_a_count_that_somebody_else_has_set_since_is_taken_as_it_is() -> None:
     first = decide(seen(counts(6, 2), 8))
 
     assert planned_replicas(first.next_history, 12) == 12
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One tick: how many leave, whether anything is seen, and whether what is decided gets written."""
+
+    leaving: int
+    is_seen: bool
+    is_written: bool
+
+
+MOMENTS = st.builds(Moment, st.integers(0, 8), st.booleans(), st.booleans())
+
+
+@given(moments=st.lists(MOMENTS, min_size=1, max_size=25))
+@settings(max_examples=60, deadline=None)
+def test_whatever_happens_the_surplus_is_bounded_and_nothing_is_lowered_blind(moments: list[Moment]) -> None:
+    """8 are needed all the time. The count is never more than that and the most that ever left at once."""
+    history, spec, most_leaving = None, 8, 0
+    for tick, moment in enumerate(moments):
+        leaving = min(moment.leaving, spec)
+        most_leaving = max(most_leaving, leaving)
+        replicas = ReplicaCounts(spec, spec, spec - leaving, leaving=leaving, leaving_ready=leaving)
+        given_input = seen(replicas, 8, history=history, now_seconds=NOW + tick * TICK_SECONDS)
+        decision = decide(given_input if moment.is_seen else _blind(given_input))
+        history = decision.next_history
+        assert decision.desired_replicas <= 8 + most_leaving, decision.message
+        if not moment.is_seen:
+            assert decision.desired_replicas >= spec, decision.message
+        if moment.is_written:
+            spec = decision.desired_replicas
