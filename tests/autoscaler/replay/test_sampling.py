@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from autoscaler.replay.clairvoyant import planned_policy
 from autoscaler.replay.comparison import Stage
 from autoscaler.replay.fleet_description import Fleet, fleet_from
 from autoscaler.replay.policy_files import reconciled_policy
-from autoscaler.replay.result import PoolResult
+from autoscaler.replay.result import PoolResult, Quantiles
 from autoscaler.replay.simulated_metrics import SimulatedMetrics
-from autoscaler.replay.trace import RequestTrace, shipped_trace
+from autoscaler.replay.trace import BinnedTrace, RequestTrace, shipped_trace
 from autoscaler.replay.trace_load import trace_load
 from policies.signals import Signal
 from tests.autoscaler.replay.simulated_pools import STARTED_AT, a_pool, a_query, a_scaler, a_setup, steady_requests
@@ -30,6 +32,20 @@ def test_a_sampled_run_comes_to_nearly_the_same() -> None:
     assert sampled.attainment == pytest.approx(full.attainment, abs=0.03)
     assert sampled.replica_hours == pytest.approx(full.replica_hours, rel=0.1)
     assert sampled.time_to_first_token.p50_seconds == pytest.approx(full.time_to_first_token.p50_seconds, rel=0.1)
+
+
+def test_requests_wait_as_long_in_a_sampled_fleet_as_in_the_whole_one() -> None:
+    fleet, bins = fleet_from("llama-3.3-70b-fp8-2xh100-vllm"), np.full(3, 200.0)
+    assert isinstance(fleet, Fleet)
+    trace = BinnedTrace(0.0, 60.0, bins, np.full(3, 1010.0), np.full(3, 250.0))
+
+    def first_tokens(sampled_one_in: int) -> Quantiles:
+        load = trace_load(trace, 1.0, None, None, 0, sampled_one_in)
+        return Stage(fleet, load).run(planned_policy("fixed", (80,)), load.draw(1), 1).time_to_first_token
+
+    full, sampled = first_tokens(1), first_tokens(10)
+    assert sampled.p50_seconds == pytest.approx(full.p50_seconds, rel=0.03)
+    assert sampled.p99_seconds == pytest.approx(full.p99_seconds, rel=0.15)
 
 
 def test_every_simulated_replica_is_seen_as_many() -> None:
