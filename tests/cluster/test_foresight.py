@@ -85,9 +85,10 @@ def test_the_replicas_of_a_recorded_morning_are_ready_before_it(
             )
             controller.start()
             try:
-                wait_until(lambda: _ready(fleet) >= MORNING_NEEDS, "the morning's replicas are Ready", 180)
+                wait_until(lambda: _ready(fleet) >= MORNING_NEEDS, "the morning's replicas are Ready", 300)
                 raised = _first_by_forecast(controller)
                 status = fleet.scaler_status()
+                described = control_plane.kubectl("describe", "isc", fleet.name, "-n", fleet.namespace)
                 metrics = controller.get("/metrics").text
             finally:
                 controller.kill()
@@ -98,6 +99,8 @@ def test_the_replicas_of_a_recorded_morning_are_ready_before_it(
     assert "without the forecast: 3" in raised.decision.message
     assert status["forecast"]["acts"] is True
     assert status["forecast"]["lossRatio"] < 1
+    for told in ("Acts:", "Loss Ratio:", "Peak Time:", "Peak Tokens Per Second:", "it acts"):
+        assert told in described
     assert f'tokenscaler_forecast_acts{{name="vllm",namespace="{fleet.namespace}"}} 1.0' in metrics
 
 
