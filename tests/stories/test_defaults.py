@@ -50,7 +50,7 @@ def requests_every(minutes: float, number: int) -> tuple[tuple[float, float], ..
 STEP, WEDGED = WRITTEN["step"], WRITTEN["wedged-replica"]
 LATE, UNSEEN = WRITTEN["metrics-lag"], WRITTEN["unknown-replicas"]
 SWING = Story("swing", "", waves(4, 3, 6, 12))
-TIDE = Story("tide", "", waves(10, 4.7, 5.1, 8), first_replicas=5)
+TIDE = Story("tide", "", waves(10, 4.75, 5.05, 8), first_replicas=5)
 SLOW_WAVES = Story(
     "slow-waves",
     "",
