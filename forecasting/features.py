@@ -1,4 +1,4 @@
-"""What does the ridge see of a pool: its last hour, its usual day and its phase within the hour?
+"""What does the ridge see of a pool: its last hours, its usual day and its phase within the hour?
 
 All values are g = sqrt(load / scale): the square root makes the noise of counts even, the scale makes pools alike.
 The base is the last value plus the profile's change, so a ridge with zero weights already forecasts sensibly.
@@ -17,7 +17,7 @@ from forecasting.parameters import RIDGE_CONSTANT_PENALTY, RIDGE_PENALTY, Foreca
 WINDOW_LAGS = list(range(13))  # a bit more than an hour of 5-minute bins
 EXTRA_LAGS = (3, 4, 6, 12)
 MAXIMUM_PHASES = 12
-FIXED_FEATURES = 18  # 9 around the base, 8 of the shape of the last hour, 1 constant
+FIXED_FEATURES = 20  # 9 around the base, 8 of the shape of the last hour, 2 of the last hours, 1 constant
 
 
 def phase_count(parameters: ForecastingParameters) -> int:
@@ -73,7 +73,9 @@ def build_features(history: LoadHistory, parameters: ForecastingParameters) -> F
         rows[:, :, position] = (values - newest).T
     for position, values in enumerate(_shape_of_last_hour(window), start=9):
         rows[:, :, position] = np.where(np.isfinite(values), values, 0.0)[:, None]
-    rows[:, :, 17:-1] = _phase_indicator(history.now, parameters)
+    departures = history.departures / np.sqrt(scale) - (newest - profile)
+    rows[:, :, 17:19] = np.where(np.isfinite(departures), departures, 0.0).T[:, None]
+    rows[:, :, 19:-1] = _phase_indicator(history.now, parameters)
     rows[:, :, -1] = 1.0
     base = (newest + profile_ahead - profile).T
     is_complete = np.isfinite(rows).all(axis=2) & np.isfinite(base)

@@ -29,13 +29,15 @@ class LoadHistory:
     A missing bin (NaN) is filled with the last value times yesterday's change; it serves as a lag but is never
     learned from. A bin of at most 2 % of its profile on a pool that is hardly ever empty is a suspected outage and
     treated as missing for at most 6 h. Before a pool's first observation everything is NaN.
+
+    `departures` are recent means of sqrt(load) - sqrt(profile), a row for each half-life.
     """
 
     def __init__(self, pools: int, parameters: ForecastingParameters) -> None:
         self._parameters = parameters
         day = parameters.day_bins
         self.now = -1
-        self.clean = TimeRing(chosen.HISTORY_DAYS * day, (pools,))
+        self.clean = TimeRing(day + 2, (pools,))  # to yesterday, and the bin before
         self.capped = TimeRing(chosen.HISTORY_DAYS * day, (pools,))
         self.profiles = TimeRing(parameters.steps + 1, (pools,))
         self.is_missing: BoolArray = np.ones(pools, np.bool_)
@@ -43,6 +45,7 @@ class LoadHistory:
         self.latest = np.full(pools, np.nan)
         self.recent_level = np.full(pools, np.nan)
         self.hour_level = np.full(pools, np.nan)
+        self.departures = np.full((len(chosen.DEPARTURE_HALF_LIFE_HOURS), pools), np.nan)
         self.mean = np.zeros(pools)
         self.day_maximum = np.full(pools, np.nan)
         self.largest_seen = np.zeros(pools)
@@ -72,6 +75,7 @@ class LoadHistory:
         self.capped.write(self.now, np.where(np.isfinite(profile), np.minimum(filled, ceiling), filled))
         self.latest = filled
         self._update_levels(observed, filled)
+        self._update_departures(filled, profile)
         self.largest_seen = np.fmax(self.largest_seen, loads)
         ahead = self.now + self._parameters.steps
         self.profiles.write(ahead, self._profile_of(ahead))
@@ -123,6 +127,13 @@ class LoadHistory:
         hour_weight = 2 / (max(3, self._parameters.hour_bins) + 1)
         self.hour_level = _moved(self.hour_level, newest, hour_weight)
         self.recent_level = _moved(self.recent_level, newest, chosen.RECENT_LEVEL_WEIGHT)
+
+    def _update_departures(self, filled: FloatArray, profile: FloatArray) -> None:
+        departure = np.sqrt(np.maximum(filled, 0.0)) - np.sqrt(np.maximum(profile, 0.0))
+        for place, hours in enumerate(chosen.DEPARTURE_HALF_LIFE_HOURS):
+            rate = 1 - 0.5 ** (24 / (hours * self._parameters.day_bins))
+            moved = _moved(self.departures[place], departure, rate)
+            self.departures[place] = np.where(np.isfinite(departure), moved, self.departures[place])
 
     def _profile_of(self, bin_number: int) -> FloatArray:
         days = self.capped.read([bin_number - d * self._parameters.day_bins for d in chosen.PROFILE_DAYS], self.now)

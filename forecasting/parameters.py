@@ -59,6 +59,9 @@ OUTAGE_HOLD_PRIOR = 1.0  # loss, in bins of mean load, by which dropping the hol
 OUTAGE_WEIGHT_SLOPE = 2.0  # per bin of mean load
 OUTAGE_LEDGER_HALF_LIFE_DAYS = 7.0
 
+# How far the last hours have been from the usual, in square roots: a day that is busy stays so for hours.
+DEPARTURE_HALF_LIFE_HOURS = (3.0, 12.0)
+
 # Point forecast: ridge on the square root of load around the last value plus the profile's change.
 RIDGE_HALF_LIFE_DAYS = 7.0
 RIDGE_PENALTY = 1.0
