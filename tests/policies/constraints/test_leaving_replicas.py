@@ -140,7 +140,8 @@ def test_a_policy_that_never_lowers_a_count_gives_none_back() -> None:
     first = decide(seen(counts(6, 2), 8, **policy))
     then = decide(seen(counts(8, starting=2), 8, history=first.next_history, now_seconds=NOW + 15, **policy))
 
-    assert then.desired_replicas == 10
+    assert (then.desired_replicas, then.reason) == (10, Reason.LEAVING_REPLICAS)
+    assert "2 replicas more until it is seen that they may go" in then.message
 
 
 def test_the_mode_that_only_grows_gives_none_back() -> None:
