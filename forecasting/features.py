@@ -12,7 +12,12 @@ import numpy as np
 
 from forecasting.arrays import BoolArray, FloatArray
 from forecasting.load_history import LoadHistory
-from forecasting.parameters import RIDGE_CONSTANT_PENALTY, RIDGE_PENALTY, ForecastingParameters
+from forecasting.parameters import (
+    LARGEST_DEPARTURE,
+    RIDGE_CONSTANT_PENALTY,
+    RIDGE_PENALTY,
+    ForecastingParameters,
+)
 
 WINDOW_LAGS = list(range(13))  # a bit more than an hour of 5-minute bins
 EXTRA_LAGS = (3, 4, 6, 12)
@@ -74,6 +79,7 @@ def build_features(history: LoadHistory, parameters: ForecastingParameters) -> F
     for position, values in enumerate(_shape_of_last_hour(window), start=9):
         rows[:, :, position] = np.where(np.isfinite(values), values, 0.0)[:, None]
     departures = history.departures / np.sqrt(scale) - (newest - profile)
+    departures = np.clip(departures, -LARGEST_DEPARTURE, LARGEST_DEPARTURE)
     rows[:, :, 17:19] = np.where(np.isfinite(departures), departures, 0.0).T[:, None]
     rows[:, :, 19:-1] = _phase_indicator(history.now, parameters)
     rows[:, :, -1] = 1.0

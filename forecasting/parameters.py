@@ -61,6 +61,7 @@ OUTAGE_LEDGER_HALF_LIFE_DAYS = 7.0
 
 # How far the last hours have been from the usual, in square roots: a day that is busy stays so for hours.
 DEPARTURE_HALF_LIFE_HOURS = (3.0, 12.0)
+LARGEST_DEPARTURE = 0.15  # of the root of the mean load: a load that has just doubled does not fall back for it
 
 # Point forecast: ridge on the square root of load around the last value plus the profile's change.
 RIDGE_HALF_LIFE_DAYS = 7.0
