@@ -10,9 +10,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from policies.hpa.metric_proposal import MAXIMUM_INT32
 from policies.parameter_model import ParameterModel
-
-MAXIMUM_INT32 = 2_147_483_647
 
 
 class PolicyType(StrEnum):

@@ -5,9 +5,9 @@ Events are kept the same way by us (`policies/history.py`). Recommendations we p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from policies.history import ScaleEvent, TimedRecommendation
+from policies.history import TimedRecommendation
 
 
 def is_outdated(at_seconds: float, now_seconds: float, kept_seconds: float) -> bool:
@@ -24,8 +24,3 @@ def store_recommendation(
     ]
     place = outdated[-1] if outdated else len(recommendations)
     return (*recommendations[:place], TimedRecommendation(now_seconds, replicas), *recommendations[place + 1 :])
-
-
-def change_within(events: Iterable[ScaleEvent], now_seconds: float, period_seconds: float) -> int:
-    """The sum of the changes that are younger than the period (strictly)."""
-    return sum(event.change for event in events if now_seconds - event.at_seconds < period_seconds)

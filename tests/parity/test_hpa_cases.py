@@ -22,10 +22,10 @@ from policies.constraints.behavior import (
     ScalingPolicy,
     SelectPolicy,
 )
-from policies.constraints.rate_limit import scale_down_limit, scale_up_limit
+from policies.constraints.rate_limit import replicas_at_period_start, scale_down_limit, scale_up_limit
 from policies.constraints.stabilization import stabilize
 from policies.history import ScaleEvent, TimedRecommendation, longest_period_seconds, store_event
-from policies.hpa.memory import change_within, is_outdated, store_recommendation
+from policies.hpa.memory import is_outdated, store_recommendation
 from policies.hpa.metric_proposal import Tolerance
 from policies.hpa.metrics import (
     FailedMetric,
@@ -78,7 +78,9 @@ def behavior_of(inputs: Inputs) -> ScalingBehavior | None:
     if "scaleUp" in given:
         directions["scale_up"] = rules(ScaleUpRules, given["scaleUp"], 0, tolerance["up"])
     if "scaleDown" in given:
-        directions["scale_down"] = rules(ScaleDownRules, given["scaleDown"], window or 300, tolerance["down"])
+        directions["scale_down"] = rules(
+            ScaleDownRules, given["scaleDown"], 300 if window is None else window, tolerance["down"]
+        )
     return ScalingBehavior.model_construct(**{"scale_up": None, "scale_down": None, **directions})
 
 
@@ -189,7 +191,7 @@ def run_store_event(inputs: Inputs) -> dict[str, Any]:
     after = before if policies is None else store_event(before, inputs["new_change"], NOW, policies)
     return {
         "replicas": None,
-        "change_in_last_60s_before": change_within(before, NOW, 60),
+        "change_in_last_60s_before": -replicas_at_period_start(0, before, NOW, 60),
         "events_after": [
             {"change": event.change, "outdated": is_outdated(event.at_seconds, NOW, kept_seconds)} for event in after
         ],
@@ -275,3 +277,10 @@ def test_a_stock_hpa_does_the_same(case: Case) -> None:
 
 def test_no_stage_is_left_out() -> None:
     assert {case["stage"] for case in CASES} <= STAGES.keys()
+
+
+def test_a_controller_without_a_window_lends_none() -> None:
+    rules_down = {"stabilizationWindowSeconds": None, "selectPolicy": "Max", "policies": [], "tolerance": None}
+    behavior = behavior_of({"behavior": {"scaleDown": rules_down}, "downscale_stabilization_seconds": 0})
+    assert behavior is not None
+    assert behavior.scale_down.stabilization_window_seconds == 0
