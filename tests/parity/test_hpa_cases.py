@@ -280,7 +280,12 @@ def test_no_stage_is_left_out() -> None:
 
 
 def test_a_controller_without_a_window_lends_none() -> None:
-    rules_down = {"stabilizationWindowSeconds": None, "selectPolicy": "Max", "policies": [], "tolerance": None}
+    rules_down: dict[str, Any] = {
+        "stabilizationWindowSeconds": None,
+        "selectPolicy": "Max",
+        "policies": [],
+        "tolerance": None,
+    }
     behavior = behavior_of({"behavior": {"scaleDown": rules_down}, "downscale_stabilization_seconds": 0})
     assert behavior is not None
     assert behavior.scale_down.stabilization_window_seconds == 0
