@@ -70,15 +70,17 @@ def judge_consolidation(
     if latency_class is LatencyClass.INTERACTIVE and settings.expire_after_seconds is not None:
         yield ClassProblem(
             "spec.template.spec.expireAfter",
-            duration(settings.expire_after_seconds),
+            in_karpenters_words(settings.expire_after_seconds),
             "at that age a node ends whatever it serves, before its replacement is there and whatever the budgets say",
             "Never, and nodes renewed by drift",
         )
 
 
 def in_karpenters_words(seconds: float) -> str:
-    """A duration as Karpenter writes it: 30m, or 45s."""
-    return f"{seconds / 60:.0f}m" if seconds % 60 == 0 else f"{seconds:.0f}s"
+    """A duration as Karpenter writes it, in the largest unit that is exact: 720h, 30m or 45s."""
+    if seconds == 0 or seconds % 60 != 0:
+        return f"{seconds:.0f}s"
+    return f"{seconds / 3600:.0f}h" if seconds % 3600 == 0 else f"{seconds / 60:.0f}m"
 
 
 def _duration_problem(after_seconds: float, wanted_seconds: float, accelerators_per_node: int) -> ClassProblem:

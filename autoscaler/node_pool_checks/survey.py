@@ -160,24 +160,26 @@ class _Reader:
         kind = kinds.get(key) or discover(self._connection, *key)
         kinds[key] = kind
         if isinstance(kind, ApiFailure):
-            return self._unknown(scaler, kind)
+            return self._unknown(scaler, kind.message)
         document = self._connection.get(f"{kind.collection_path(scaler.namespace)}/{reference.name}")
+        if isinstance(document, NotFound):
+            return self._unknown(scaler, reference.name, f"there is no such {reference.kind}: ")
         if isinstance(document, ApiFailure):
-            return self._unknown(scaler, document)
+            return self._unknown(scaler, document.message)
         return replace(
             read_target(scaler, document),
             autoscalers=around.autoscalers_of(reference.kind, reference.name),
             budgets=around.budgets_of(document),
         )
 
-    def _unknown(self, scaler: InferenceScaler, failure: ApiFailure) -> ServingTarget:
+    def _unknown(self, scaler: InferenceScaler, found: str, why: str = "") -> ServingTarget:
         target = ServingTarget(scaler, scaler.spec.accelerators_per_replica, is_known=False)
         self.unread.append(
             Finding(
                 target.object,
                 "metadata.name",
-                failure.message,
-                f"nothing could be checked of what InferenceScaler {'/'.join(scaler.key)} scales",
+                found,
+                f"{why}nothing could be checked of what InferenceScaler {'/'.join(scaler.key)} scales",
                 "correct spec.scaleTargetRef, or create the target",
             )
         )

@@ -154,7 +154,8 @@ def test_a_target_that_is_missing_is_a_finding(filled: Cluster) -> None:
 
     result = filled.doctor()
 
-    assert "nothing could be checked of what InferenceScaler inference/chat scales" in result.stdout
+    assert "problem: Deployment inference/vllm: metadata.name is vllm\n" in result.stdout
+    assert "there is no such Deployment: nothing could be checked of what InferenceScaler" in result.stdout
 
 
 def test_without_accelerator_pools_to_read_nothing_is_checked(filled: Cluster) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policies.latency_class import ConsolidationSettings, LatencyClass, judge_consolidation
+from policies.latency_class import ConsolidationSettings, LatencyClass, in_karpenters_words, judge_consolidation
 
 INTERACTIVE, BATCH = LatencyClass.INTERACTIVE, LatencyClass.BATCH
 
@@ -68,3 +68,23 @@ def test_settings_are_judged_by_the_class(
     assert [(each.field, each.wanted) for each in found] == [(field, wanted) for field, _, wanted in problems]
     for each, (_, costs, _) in zip(found, problems, strict=True):
         assert costs in each.costs
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        pytest.param(45, "45s", id="less than a minute"),
+        pytest.param(1800, "30m", id="half an hour"),
+        pytest.param(5400, "90m", id="an hour and a half"),
+        pytest.param(2_592_000, "720h", id="whole hours"),
+        pytest.param(0, "0s", id="nothing"),
+    ],
+)
+def test_durations_are_told_as_karpenter_writes_them(seconds: float, words: str) -> None:
+    assert in_karpenters_words(seconds) == words
+
+
+def test_an_expiry_is_told_as_it_stands_in_the_node_pool() -> None:
+    (problem,) = judge_consolidation(INTERACTIVE, ConsolidationSettings("WhenEmpty", 1800, 2_592_000), 8)
+
+    assert problem.value == "720h"
