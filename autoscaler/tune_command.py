@@ -116,6 +116,7 @@ class _Tuning:
         return TuningReport(
             policy=policy.scaler.name,
             traces=tuple(scene.name for scene in checked.scenes),
+            trace_scale=checked.scenes[0].search.scale,  # all share it
             fleet=checked.fleet,
             objective=checked.objective,
             dimensions=checked.dimensions,
@@ -202,7 +203,7 @@ def _head(report: TuningReport) -> Iterator[str]:
     given, found, verdict = report.given, report.found, report.verdict
     assert given.held_out is not None
     assert verdict is not None
-    yield f"Traces {', '.join(report.traces)}, fleet {report.fleet.profile.name}; {report.objective.shown()}."
+    yield f"Traces {report.loads}, fleet {report.fleet.profile.name}; {report.objective.shown()}."
     if verdict.keeps_given:
         yield f"Kept as it was: {verdict.reason}."
         yield f"Expected of it: {shown_figures(given.held_out)}, on the held-out {report.hold_out_percent:g} %."

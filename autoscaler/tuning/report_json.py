@@ -18,6 +18,7 @@ def tuning_document(report: TuningReport) -> dict[str, Any]:
         "in_simulation": True,
         "policy": report.policy,
         "traces": list(report.traces),
+        "trace_scale": report.trace_scale,
         "profile": report.fleet.profile.name,
         "objective": report.objective.shown(),
         "searched": [dimension.shown() for dimension in report.dimensions],

@@ -20,6 +20,7 @@ class TuningReport:
 
     policy: str
     traces: tuple[str, ...]
+    trace_scale: float
     fleet: Fleet
     objective: Objective
     dimensions: tuple[Dimension, ...]
@@ -41,11 +42,17 @@ class TuningReport:
         return (self.given, *found, *self.baselines)
 
     @property
+    def loads(self) -> str:
+        """The traces, each with how many times its users came where that is not once."""
+        times = "" if self.trace_scale == 1 else f" x {self.trace_scale:g}"
+        return ", ".join(f"{trace}{times}" for trace in self.traces)
+
+    @property
     def title(self) -> str:
         """What was tuned on what, in a line."""
         fleet = self.fleet
         return (
-            f"In simulation: {self.policy} tuned on {', '.join(self.traces)}; {fleet.profile.name}; objectives "
+            f"In simulation: {self.policy} tuned on {self.loads}; {fleet.profile.name}; objectives "
             f"{fleet.objectives.time_to_first_token_seconds:g} s, "
             f"{1000 * fleet.objectives.inter_token_latency_seconds:g} ms; cold start "
             f"{fleet.cold_start.mean_seconds:.0f} s"

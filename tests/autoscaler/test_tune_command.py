@@ -116,6 +116,13 @@ def test_what_does_worse_where_it_was_not_searched_is_not_written(folder: Folder
     assert document["found"]["held_out"]["attainment"] < document["given"]["held_out"]["attainment"]
 
 
+def test_so_many_times_a_trace_s_users_is_said_with_the_trace(folder: Folder) -> None:
+    result = folder.tune("--search", FEWER_REPLICAS, "--budget", "1", "--trace-scale", "1.5")
+    assert result.exit_code == 0, result.output
+    assert f"tuned on {folder.calm} x 1.5;" in result.output
+    assert f"# Traces {folder.calm} x 1.5, fleet" in folder.out.read_text()
+
+
 def test_where_nothing_is_better_the_policy_is_kept(folder: Folder) -> None:
     result = folder.tune("--search", "maxReplicas=8..9", "--budget", "2")
     assert result.exit_code == 0, result.output
