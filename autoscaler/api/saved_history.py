@@ -23,11 +23,15 @@ def to_json(history: ScalingHistory) -> str:
 
 
 def from_json(text: str) -> ScalingHistory | None:
-    """The history; None where the text is none of this version's."""
+    """The history; None where the text is none of this version's.
+
+    Every history that was saved has a recommendation: one without would claim to have seen what it does not know.
+    """
     try:
-        return _HISTORY.validate_json(text)
+        history = _HISTORY.validate_json(text)
     except ValidationError:
         return None
+    return history if history.recommendations else None
 
 
 def shortened(history: ScalingHistory) -> ScalingHistory:

@@ -88,6 +88,9 @@ def test_through_the_status_of_an_object() -> None:
         pytest.param({"history": None}, id="no history yet"),
         pytest.param({"history": "{"}, id="no JSON"),
         pytest.param({"history": '{"recommendations": []}'}, id="of another version"),
+        pytest.param(
+            {"history": '{"complete_since_seconds": 1.0}'}, id="of a version with another word for what it saw"
+        ),
         pytest.param({"desiredReplicas": "four"}, id="a status that is none of ours"),
     ],
 )
