@@ -258,7 +258,11 @@ def forecast(
     ],
     column: Annotated[str, typer.Option(help="A column, or several joined by +.")] = "value",
     bin_width: Annotated[
-        str | None, typer.Option("--bin", help="Width of a bin, such as 5m; request rows are counted into bins.")
+        str | None,
+        typer.Option(
+            "--bin",
+            help="Width of a bin, such as 5m: never less than the distance of even rows; requests are counted into it.",
+        ),
     ] = None,
     backtest: Annotated[bool, typer.Option("--backtest", help="Score rolling forecasts instead.")] = False,
     test_days: Annotated[float | None, typer.Option(help="Days at the series' end that are scored.")] = None,
