@@ -354,6 +354,12 @@ def replay(
         str | None, typer.Option(help="Begin at this second of the trace; of Prometheus: unix seconds or a date.")
     ] = None,
     end: Annotated[str | None, typer.Option(help="End there.")] = None,
+    policy_only: Annotated[
+        bool, typer.Option("--policy-only", help="Rates instead of requests: weeks in seconds, nothing of latencies.")
+    ] = False,
+    policy_step: Annotated[
+        float | None, typer.Option(help="With --policy-only: seconds between decisions, 15 to 120; default by length.")
+    ] = None,
     json: Annotated[Path | None, typer.Option("--json", help="File for the report as JSON.")] = None,
     html: Annotated[Path | None, typer.Option(help="File for the report as one page, with pictures.")] = None,
     decisions: Annotated[Path | None, typer.Option(help="File for one JSON line a decision.")] = None,
@@ -394,6 +400,8 @@ def replay(
         json_path=json,
         html_path=html,
         decisions_path=decisions,
+        is_policy_only=policy_only,
+        policy_step_seconds=policy_step,
     )
     raise typer.Exit(replay_policies(request, _console()))
 

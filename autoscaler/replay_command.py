@@ -28,6 +28,7 @@ from autoscaler.replay.decision_file import DecisionFile
 from autoscaler.replay.fleet_description import Fleet, FleetDescription, FleetRefused, fleet_from
 from autoscaler.replay.node_agreement import assumed_of_pools, disagreements
 from autoscaler.replay.policy_files import PoliciesRefused, PoolIdentity, ReplayedPolicy, read_policies
+from autoscaler.replay.policy_only import BASELINES_OF_RATES, NO_REQUESTS, PolicyOnlyStage, step_problem
 from autoscaler.replay.recorded_load import RecordedTime, read_recorded_load
 from autoscaler.replay.replica_work import work
 from autoscaler.replay.report_html import report_page
@@ -63,6 +64,8 @@ class ReplayRequest:
     json_path: Path | None = None
     html_path: Path | None = None
     decisions_path: Path | None = None
+    is_policy_only: bool = False
+    policy_step_seconds: float | None = None  # of a policy-only run; None: what its length allows
 
     @property
     def trace_name(self) -> str:
@@ -75,7 +78,7 @@ class _Prepared:
     policies: tuple[ReplayedPolicy, ...]
     fleet: Fleet
     load: TraceLoad
-    drawn: RequestTrace
+    drawn: RequestTrace | None  # None in a policy-only run, which has no single requests
     assumptions: tuple[str, ...]
 
 
@@ -146,11 +149,8 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     fleet = fleet_from(request.fleet)
     if isinstance(fleet, FleetRefused):
         problems += fleet.problems
-    for name in request.baselines:
-        if name not in BASELINES:
-            problems.append(f"--baseline {name}: no baseline is called so; there are: {', '.join(BASELINES)}")
-    if request.tunes_baselines and (missing := missing_optimiser()):
-        problems.append(f"--tune-baselines {missing}")
+    problems += _option_problems(request)
+    problems += _policy_only_problems(request, fleet)
     problems += _unwritable(request)
     if isinstance(policies, PoliciesRefused):
         # Whose load is to be read from Prometheus is not known; what is wrong with a file can be said all the same.
@@ -166,6 +166,8 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
         return _Refused(tuple(problems))
     assert load is not None
     fleet, whose = with_objectives(fleet, policies)
+    if request.is_policy_only:
+        return _prepare_policy_only(request, policies, fleet, load, whose)
     drawn = load.draw(request.seed)
     if not len(drawn):
         where = f"from {load.start_seconds:g} to {load.end_seconds:g} s"
@@ -182,6 +184,43 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
     for each in policies:
         assumptions = (*assumptions, *assumed_of_pools(each.name, each.accelerator_pools, fleet.nodes))
     return _Prepared(policies, fleet, load, drawn, (*assumptions, *before_the_run(policies, fleet, load, drawn)))
+
+
+def _option_problems(request: ReplayRequest) -> Iterator[str]:
+    for name in request.baselines:
+        if name not in BASELINES:
+            yield f"--baseline {name}: no baseline is called so; there are: {', '.join(BASELINES)}"
+    if request.tunes_baselines and (missing := missing_optimiser()):
+        yield f"--tune-baselines {missing}"
+
+
+def _prepare_policy_only(
+    request: ReplayRequest, policies: tuple[ReplayedPolicy, ...], fleet: Fleet, load: TraceLoad, whose: tuple[str, ...]
+) -> _Prepared | _Refused:
+    stage = PolicyOnlyStage(Stage(fleet, load, (request.seed,)), request.policy_step_seconds)
+    if (problem := stage.problem()) is not None:
+        return _Refused((f"{request.trace_name}: {problem}",))
+    of_trace = () if isinstance(load.trace, AgentSessions) else load.trace.assumptions
+    of_policies = tuple(assumption for each in policies for assumption in each.assumptions)
+    return _Prepared(
+        policies, fleet, load, None, (*of_trace, *whose, *fleet.assumptions, *of_policies, *stage.assumptions())
+    )
+
+
+def _policy_only_problems(request: ReplayRequest, fleet: Fleet | FleetRefused) -> Iterator[str]:
+    """What a run without single requests cannot do."""
+    if (problem := step_problem(request.policy_step_seconds, request.is_policy_only)) is not None:
+        yield problem
+    if not request.is_policy_only:
+        return
+    if request.tunes_baselines:
+        yield "--tune-baselines: judges by missed requests, which --policy-only does not have; leave one of them out"
+    for name in request.baselines:
+        if name in BASELINES and name not in BASELINES_OF_RATES:
+            known = ", ".join(BASELINES_OF_RATES)
+            yield f"--baseline {name}: needs single requests; with --policy-only there are: {known}"
+    if not isinstance(fleet, FleetRefused) and fleet.nodes is not None:
+        yield f"--fleet {request.fleet}: nodes are not simulated with --policy-only; leave its nodes or the option out"
 
 
 def node_problems(policies: Sequence[ReplayedPolicy], fleet: Fleet) -> Iterator[str]:
@@ -301,6 +340,7 @@ def before_the_run(
 
 def _run(request: ReplayRequest, prepared: _Prepared, decisions: DecisionFile | None, console: Console) -> Report:
     seeds = tuple(range(request.seed, request.seed + request.seeds))
+    clairvoyant = None
     with _progress(console) as tells:
         stage = Stage(prepared.fleet, prepared.load, seeds, tells)
         outcomes: list[PolicyOutcome] = []
@@ -308,10 +348,16 @@ def _run(request: ReplayRequest, prepared: _Prepared, decisions: DecisionFile | 
         def reporters(name: str, seed: int) -> Sequence[Reporter]:
             return () if decisions is None else (decisions.reporter(name, seed),)
 
-        outcomes += compare(stage, prepared.policies, reporters)
-        clairvoyant = None if _was_stopped(outcomes) else find_clairvoyant(stage, prepared.drawn, request.seed)
-        if not _was_stopped(outcomes):
-            outcomes += compare(stage, _baselines(request, prepared, stage, clairvoyant), reporters)
+        if prepared.drawn is None:
+            rates = PolicyOnlyStage(stage, request.policy_step_seconds)
+            baselines = _baselines(request, prepared, stage, None, NO_REQUESTS)
+            outcomes += rates.compare((*prepared.policies, *baselines), reporters)
+        else:
+            outcomes += compare(stage, prepared.policies, reporters)
+            clairvoyant = None if _was_stopped(outcomes) else find_clairvoyant(stage, prepared.drawn, request.seed)
+            if not _was_stopped(outcomes):
+                baselines = _baselines(request, prepared, stage, clairvoyant, prepared.drawn)
+                outcomes += compare(stage, baselines, reporters)
     return Report(
         fleet=prepared.fleet,
         load=prepared.load,
@@ -329,11 +375,11 @@ def _was_stopped(outcomes: Sequence[PolicyOutcome]) -> bool:
 
 
 def _baselines(
-    request: ReplayRequest, prepared: _Prepared, stage: Stage, clairvoyant: Clairvoyant | None
+    request: ReplayRequest, prepared: _Prepared, stage: Stage, clairvoyant: Clairvoyant | None, drawn: RequestTrace
 ) -> list[ReplayedPolicy]:
     minimum = min(policy.minimum for policy in prepared.policies)
     maximum = max(policy.maximum for policy in prepared.policies)
-    occasion = Occasion(stage, prepared.drawn, request.seed, clairvoyant, max(1, minimum), maximum)
+    occasion = Occasion(stage, drawn, request.seed, clairvoyant, max(1, minimum), maximum)
     made = (
         _tuned_baseline(name, occasion) if request.tunes_baselines else make_baseline(name, occasion)
         for name in request.baselines

@@ -116,6 +116,11 @@ def has_replica_signals(engine: str) -> bool:
     return bool(_RULES[engine])
 
 
+def replica_signals(engine: str) -> tuple[Signal, ...]:
+    """The signals that are known of each replica of an engine (a key of ENGINES), derived ones too."""
+    return tuple(rule.signal for rule in _RULES[engine])
+
+
 @dataclass(frozen=True, slots=True)
 class TickTrouble:
     """What went wrong with this tick's answers.

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from autoscaler.replay.promql_reading import Expression
-from autoscaler.replay.simulated_fleet import SimulatedFleet
 from autoscaler.replay.simulated_prometheus import SeveralSeriesError, single_value
+from autoscaler.replay.steered_fleet import SteeredFleet
 from autoscaler.replay.stock_hpa import DEFAULT_TOLERANCE, HPASync, PoolWorld, StockHPA, world_of
 from autoscaler.replay.virtual_clock import Recurring
 from policies.constraints.behavior import ScalingBehavior
@@ -143,7 +143,7 @@ class ScaledObject:
     behavior: ScalingBehavior | None = None
     tolerance: Tolerance = DEFAULT_TOLERANCE
 
-    def controllers(self, fleet: SimulatedFleet) -> Sequence[Recurring]:
+    def controllers(self, fleet: SteeredFleet) -> Sequence[Recurring]:
         """KEDA's poll, then the HPA that it makes: its minimum is at least 1."""
         world = world_of(fleet)
         health = [_Health() for _ in self.triggers]

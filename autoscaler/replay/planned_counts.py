@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autoscaler.replay.simulated_fleet import SimulatedFleet
-from autoscaler.replay.simulated_pool import SimulatedPool
+from autoscaler.replay.steered_fleet import SteeredFleet, SteeredPool
 from autoscaler.replay.virtual_clock import Recurring
 
 
@@ -18,14 +17,14 @@ class PlannedCounts:
     counts: tuple[int, ...]
     bin_seconds: float = 15.0
 
-    def controllers(self, fleet: SimulatedFleet) -> Sequence[Recurring]:
+    def controllers(self, fleet: SteeredFleet) -> Sequence[Recurring]:
         """One loop, once a bin."""
         (pool,) = fleet.pools.values()
         return (_Plan(pool, self.counts, self.bin_seconds),)
 
 
 class _Plan:
-    def __init__(self, pool: SimulatedPool, counts: tuple[int, ...], bin_seconds: float) -> None:
+    def __init__(self, pool: SteeredPool, counts: tuple[int, ...], bin_seconds: float) -> None:
         self.interval_seconds = bin_seconds
         self._pool = pool
         self._counts = counts

@@ -15,6 +15,7 @@ from autoscaler.foresight.foresight import Foresight
 from autoscaler.replay.simulated_fleet import SimulatedFleet
 from autoscaler.replay.simulated_karpenter import node_capacity_of
 from autoscaler.replay.simulated_victims import SimulatedVictims
+from autoscaler.replay.steered_fleet import SteeredFleet
 from autoscaler.replay.virtual_clock import Recurring
 from policies.parameters import Mode
 from policies.reasons import Reason
@@ -28,7 +29,7 @@ class PoolPolicy(Protocol):
         """The name it has in the report."""
         ...
 
-    def controllers(self, fleet: SimulatedFleet) -> Sequence[Recurring]:
+    def controllers(self, fleet: SteeredFleet) -> Sequence[Recurring]:
         """What steers the fleet's pool from now on; several parts where the policy is made of several loops."""
         ...
 
@@ -59,10 +60,11 @@ class ReconciledPolicy:
         """The first scaler's name."""
         return self._scalers[0].name
 
-    def controllers(self, fleet: SimulatedFleet) -> Sequence[Recurring]:
+    def controllers(self, fleet: SteeredFleet) -> Sequence[Recurring]:
         """One loop over all scalers."""
         actuators = dict.fromkeys(Mode, fleet)
-        nodes, pools = fleet.nodes, self._accelerator_pools
+        simulated, pools = fleet if isinstance(fleet, SimulatedFleet) else None, self._accelerator_pools
+        nodes = None if simulated is None else simulated.nodes
         reconciler = Reconciler(
             fleet,
             fleet,
@@ -71,7 +73,7 @@ class ReconciledPolicy:
             self._reporters,
             foresight=self._foresight,
             node_capacity=node_capacity_of(nodes, pools) if nodes is not None and pools else None,
-            marker=None if nodes is None else SimulatedVictims(nodes, fleet.pool_of),
+            marker=None if simulated is None or nodes is None else SimulatedVictims(nodes, simulated.pool_of),
         )
         return (_ReconcilerTick(reconciler, fleet, self._scalers, self._tick_seconds),)
 
@@ -88,7 +90,7 @@ class _ReconcilerTick:
     def __init__(
         self,
         reconciler: Reconciler,
-        fleet: SimulatedFleet,
+        fleet: SteeredFleet,
         scalers: tuple[InferenceScaler, ...],
         tick_seconds: float,
     ) -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from autoscaler.replay.comparison import PolicyOutcome
 from autoscaler.replay.report_json import Report, mean_figure
-from autoscaler.replay.report_text import COLUMNS, node_sentences, ratio_to_clairvoyant, report_title
+from autoscaler.replay.report_text import columns_of, node_sentences, ratio_to_clairvoyant, report_title
 from autoscaler.replay.result import PoolResult
 from autoscaler.replay.timeline import TimelinePoint
 
@@ -62,7 +62,7 @@ def report_page(report: Report) -> str:
 
 
 def _table(report: Report) -> str:
-    heads = "".join(f"<th>{escape(heading)}</th>" for heading, _, _ in COLUMNS)
+    heads = "".join(f"<th>{escape(heading)}</th>" for heading, _, _ in columns_of(report))
     rows = "".join(_row(outcome, place, report) for place, outcome in enumerate(report.outcomes))
     last = ""
     if report.clairvoyant is not None:
@@ -71,7 +71,7 @@ def _table(report: Report) -> str:
             "attainment": f"{100 * found.attainment:.2f} %",
             "accelerator_hours": f"{found.accelerator_hours:,.2f}",
         }
-        empty = "".join(f"<td>{cells.get(name, '')}</td>" for _, name, _ in COLUMNS)
+        empty = "".join(f"<td>{cells.get(name, '')}</td>" for _, name, _ in columns_of(report))
         last = f"<tr><td>(clairvoyant)</td>{empty}<td>1.00</td></tr>"
     return (
         f"<table><thead><tr><th>policy</th>{heads}<th>x clairvoyant</th></tr></thead>"
@@ -81,7 +81,7 @@ def _table(report: Report) -> str:
 
 def _row(outcome: PolicyOutcome, place: int, report: Report) -> str:
     cells = []
-    for _, name, text in COLUMNS:
+    for _, name, text in columns_of(report):
         value = mean_figure(outcome, name)
         cells.append(f"<td>{'-' if value is None else escape(text(value))}</td>")
     key = f'<span class="key" style="background:{_colour(place)}"></span>'
@@ -103,6 +103,11 @@ def _pictures(report: Report, shown: Sequence[tuple[str, PoolResult]]) -> Iterat
     yield _picture("Replicas: wanted (ready: dashed); a dot is a decision, rest the pointer on it", scale, lines, marks)
     if any(result.nodes is not None for _, result in shown):
         yield _nodes_picture(shown, begins, ends)
+    if first.is_of_rates:
+        waiting = [[(point.at_seconds, float(point.arrived - point.finished)) for point in r.points] for _, r in shown]
+        lines = [_line(each, _colour(place)) for place, each in enumerate(waiting)]
+        yield _picture("Requests that wait for replicas", _Scale(begins, ends, _largest(waiting)), lines)
+        return
     missed = [_rates(result.points, lambda point: point.finished - point.met) for _, result in shown]
     lines = [_line(each, _colour(place)) for place, each in enumerate(missed)]
     yield _picture("Requests outside the objectives, a second", _Scale(begins, ends, _largest(missed)), lines)

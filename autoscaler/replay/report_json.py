@@ -19,8 +19,8 @@ Figure = Callable[[PoolResult], float | None]
 # By their names in the document; None where a run has no such number.
 FIGURES: Mapping[str, Figure] = {
     "requests": lambda result: result.requests,
-    "dropped": lambda result: result.dropped,
-    "rejected": lambda result: result.rejected,
+    "dropped": lambda result: _of_requests(result, result.dropped),
+    "rejected": lambda result: _of_requests(result, result.rejected),
     "unfinished": lambda result: result.unfinished,
     "attainment": lambda result: result.attainment,
     "ttft_p50_s": lambda result: result.time_to_first_token.p50_seconds,
@@ -34,9 +34,12 @@ FIGURES: Mapping[str, Figure] = {
     "scale_downs": lambda result: result.scale_downs,
     "reversals": lambda result: result.reversals,
     "max_replicas": lambda result: result.max_replicas,
-    "preemptions": lambda result: result.preemptions,
+    "preemptions": lambda result: _of_requests(result, result.preemptions),
     "tokens_per_accelerator_second": lambda result: result.tokens_per_accelerator_second,
     "dollars_per_million_tokens": lambda result: result.dollars_per_million_tokens,
+    # Of a run of rates, which has no figures of single requests.
+    "short_seconds": lambda result: result.short_seconds,
+    "short_share": lambda result: result.short_share,
     # Of a fleet whose nodes are described.
     "node_hours": lambda result: _of_nodes(result, lambda nodes: nodes.node_hours),
     "max_nodes": lambda result: _of_nodes(result, lambda nodes: nodes.max_nodes),
@@ -51,6 +54,7 @@ NODE_FIGURES = frozenset(
     {"node_hours", "max_nodes", "launched_nodes", "refused_launches", "spot_reclaims", "node_deaths"}
     | {"requests_lost_to_reclaims", "limit_changes"}
 )
+RATE_FIGURES = frozenset({"short_seconds", "short_share"})
 WHOLE_NUMBERS = frozenset(
     {"requests", "dropped", "rejected", "unfinished", "scale_ups", "scale_downs", "reversals", "max_replicas"}
     | {"preemptions"}
@@ -74,6 +78,10 @@ class Report:
 
 def _of_nodes(result: PoolResult, figure: Callable[[NodeResult], float]) -> float | None:
     return None if result.nodes is None else figure(result.nodes)
+
+
+def _of_requests(result: PoolResult, figure: int) -> int | None:
+    return None if result.is_of_rates else figure
 
 
 def mean_figure(outcome: PolicyOutcome, name: str) -> float | None:
@@ -155,9 +163,11 @@ def _by_seed(result: PoolResult) -> dict[str, Any]:
 
 
 def _figures(results: Sequence[PoolResult]) -> Iterator[str]:
-    """The names of the figures that there are: those of nodes only where nodes were simulated."""
+    """The names of the figures that there are: those of nodes, or of rates, only where these were simulated."""
     has_nodes = any(result.nodes is not None for result in results)
-    return (name for name in FIGURES if has_nodes or name not in NODE_FIGURES)
+    left_out = frozenset() if has_nodes else NODE_FIGURES
+    left_out |= frozenset() if any(result.is_of_rates for result in results) else RATE_FIGURES
+    return (name for name in FIGURES if name not in left_out)
 
 
 def _of_types(results: Sequence[PoolResult]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from autoscaler.replay.report_json import NODE_FIGURES, Report, by_capacity_type
 
 Shown = Callable[[float], str]
 
+LATENCY_FIGURES = frozenset({"attainment", "ttft_p50_s", "ttft_p99_s", "itl_p50_s", "itl_p99_s"})
 COLUMNS: tuple[tuple[str, str, Shown], ...] = (
     ("met", "attainment", lambda value: f"{100 * value:.2f} %"),
     ("TTFT p50", "ttft_p50_s", lambda value: f"{value:.2f} s"),
@@ -25,6 +26,19 @@ COLUMNS: tuple[tuple[str, str, Shown], ...] = (
     ("up", "scale_ups", lambda value: f"{value:.0f}"),
     ("down", "scale_downs", lambda value: f"{value:.0f}"),
 )
+
+# In their place where only rates were run, of which nothing else is known.
+COLUMNS_OF_RATES: tuple[tuple[str, str, Shown], ...] = (
+    ("short", "short_seconds", lambda value: f"{value:,.0f} s"),
+    ("of the time", "short_share", lambda value: f"{100 * value:.2f} %"),
+    *(column for column in COLUMNS if column[1] not in LATENCY_FIGURES),
+)
+
+
+def columns_of(report: Report) -> tuple[tuple[str, str, Shown], ...]:
+    """The columns of the table of this report."""
+    is_of_rates = any(result.is_of_rates for outcome in report.outcomes for result in outcome.results)
+    return COLUMNS_OF_RATES if is_of_rates else COLUMNS
 
 
 def report_title(report: Report) -> str:
@@ -41,11 +55,11 @@ def report_table(report: Report) -> RenderableType:
     """Title, one row a policy, and the clairvoyant plan below."""
     table = Table(title=report_title(report), title_justify="left", box=None, pad_edge=False)
     table.add_column("policy")
-    for heading, _, _ in COLUMNS:
+    for heading, _, _ in columns_of(report):
         table.add_column(heading, justify="right")
     table.add_column("x clairvoyant", justify="right")
     for outcome in report.outcomes:
-        table.add_row(outcome.name, *_cells(outcome), ratio_to_clairvoyant(outcome, report))
+        table.add_row(outcome.name, *_cells(outcome, report), ratio_to_clairvoyant(outcome, report))
     if report.clairvoyant is not None:
         found = report.clairvoyant
         cells = [""] * len(COLUMNS)
@@ -73,9 +87,9 @@ def node_sentences(report: Report) -> Iterator[str]:
         )
 
 
-def _cells(outcome: PolicyOutcome) -> list[str]:
+def _cells(outcome: PolicyOutcome, report: Report) -> list[str]:
     cells = []
-    for _, name, shown in COLUMNS:
+    for _, name, shown in columns_of(report):
         value = mean_figure(outcome, name)
         cells.append("-" if value is None else shown(value))
     return cells

@@ -54,11 +54,22 @@ class PoolResult:
     was_stopped: bool = False  # before the end, by Ctrl-C
     nodes: NodeResult | None = None  # where nodes were simulated
     lost_to_reclaims: int = 0  # of the dropped requests: with a node that was reclaimed
+    short_seconds: float | None = None  # where only rates were run: with more load than was served within objectives
+
+    @property
+    def is_of_rates(self) -> bool:
+        """Whether no single requests were run, so that nothing is known of what each of them got."""
+        return self.short_seconds is not None
+
+    @property
+    def short_share(self) -> float | None:
+        """The part of the time in which it was short; None where single requests were run."""
+        return None if self.short_seconds is None else self.short_seconds / max(self.hours * 3600.0, 1.0)
 
     @property
     def attainment(self) -> float | None:
-        """Share of the requests that met all objectives; None without a request."""
-        return self.met / self.requests if self.requests else None
+        """Share of the requests that met all objectives; None without a request, or where only rates were run."""
+        return self.met / self.requests if self.requests and not self.is_of_rates else None
 
     @property
     def scale_ups(self) -> int:

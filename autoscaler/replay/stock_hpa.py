@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from autoscaler.replay.simulated_fleet import SimulatedFleet
-from autoscaler.replay.simulated_pool import SimulatedPool
 from autoscaler.replay.simulated_prometheus import SimulatedPrometheus
+from autoscaler.replay.steered_fleet import SteeredFleet, SteeredPool
 from autoscaler.replay.virtual_clock import Recurring
 from policies.constraints.behavior import ScalingBehavior
 from policies.hpa.metric_proposal import Tolerance
@@ -34,7 +33,7 @@ class HPAMetricSource(Protocol):
 class PoolWorld:
     """The pool and the Prometheus that scrapes it."""
 
-    pool: SimulatedPool
+    pool: SteeredPool
     prometheus: SimulatedPrometheus
 
     @property
@@ -55,12 +54,12 @@ class StockHPA:
     behavior: ScalingBehavior | None = None
     tolerance: Tolerance = DEFAULT_TOLERANCE
 
-    def controllers(self, fleet: SimulatedFleet) -> Sequence[Recurring]:
+    def controllers(self, fleet: SteeredFleet) -> Sequence[Recurring]:
         """The HPA controller's loop over the fleet's only pool."""
         return (HPASync(self, world_of(fleet)),)
 
 
-def world_of(fleet: SimulatedFleet) -> PoolWorld:
+def world_of(fleet: SteeredFleet) -> PoolWorld:
     """The fleet's only pool and what is scraped of it."""
     (pool,) = fleet.pools.values()
     prometheus = SimulatedPrometheus(

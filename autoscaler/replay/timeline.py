@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autoscaler.replay.simulated_nodes import SimulatedNodes
-from autoscaler.replay.simulated_pool import SimulatedPool
+from autoscaler.replay.steered_fleet import SteeredPool
 from policies.capacity_split import CapacityType
 
 
@@ -30,7 +30,7 @@ class TimelinePoint:
 class TimelineRecorder:
     """Reads one pool at equal intervals. Ticks after the controllers, so that it sees what they have written."""
 
-    def __init__(self, pool: SimulatedPool, interval_seconds: float, nodes: SimulatedNodes | None = None) -> None:
+    def __init__(self, pool: SteeredPool, interval_seconds: float, nodes: SimulatedNodes | None = None) -> None:
         self.interval_seconds = interval_seconds
         self.points: list[TimelinePoint] = []
         self._pool = pool

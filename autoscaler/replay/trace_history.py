@@ -35,7 +35,7 @@ class TraceWorkHistory:
         trace = self._load.trace
         match trace:
             case BinnedTrace():
-                loads = _drawn_loads(trace, self._load.scale, edges, generator)
+                loads = drawn_loads(trace, self._load.scale, edges, generator)
             case AgentSessions():
                 sampled = self._load.sampled_one_in
                 now = ends_at_seconds - TRACE_BEGINS_AT_SECONDS
@@ -45,7 +45,7 @@ class TraceWorkHistory:
         return WorkPast(ends_at_seconds, np.repeat(loads[:, None], len(requests), axis=1))
 
 
-def _drawn_loads(trace: BinnedTrace, scale: float, edges: FloatArray, generator: np.random.Generator) -> FloatArray:
+def drawn_loads(trace: BinnedTrace, scale: float, edges: FloatArray, generator: np.random.Generator) -> FloatArray:
     """As many requests as a Poisson process brings in each bin, of lengths that scatter as drawn requests do."""
     seconds = np.diff(edges)
     places = ((edges[:-1] + seconds / 2 - trace.start_seconds) // trace.bin_seconds).astype(np.int64)

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from typing import Protocol
 
-from autoscaler.replay.simulated_fleet import SimulatedFleet
+
+class Plant(Protocol):
+    """What moves on simulated time."""
+
+    now_seconds: float
+
+    def advance(self, until_seconds: float) -> None:
+        """Lets everything happen up to `until_seconds`."""
+        ...
 
 
 class Recurring(Protocol):
@@ -32,7 +40,7 @@ class TimedEvent:
 
 
 def play(
-    fleet: SimulatedFleet,
+    fleet: Plant,
     recurring: Sequence[Recurring],
     until_seconds: float,
     events: Iterable[TimedEvent] = (),

@@ -270,3 +270,72 @@ def test_ctrl_c_reports_what_there_is_so_far(written: Written) -> None:
     assert document["was_stopped"] is True
     assert document["clairvoyant"] is None
     assert signal.getsignal(signal.SIGINT) is real
+
+
+def test_a_policy_only_run_has_costs_and_shortages_and_says_nothing_of_latencies(written: Written) -> None:
+    html = written.directory / "report.html"
+    code, screen = ran(written.request(is_policy_only=True, baselines=("keda-hpa", "knative-kpa"), html_path=html))
+    assert code == 0
+    document = written.document()
+    assert list(document["policies"]) == ["chat", "keda-hpa", "knative-kpa"]
+    assert document["clairvoyant"] is None
+    for figures in document["policies"].values():
+        assert set(figures) >= KEYS | {"short_seconds", "short_share"}
+        unknown = {name for name, value in figures.items() if value is None}
+        latencies = {"ttft_p50_s", "ttft_p99_s", "itl_p50_s", "itl_p99_s"}
+        assert unknown == latencies | {
+            *("attainment", "dropped", "rejected", "preemptions", "ratio_to_clairvoyant"),
+        }
+        assert figures["accelerator_hours"] > 0
+    assert any("decided every 15 s" in each for each in document["assumptions"])
+    assert "short" in screen
+    assert "Requests that wait for replicas" in html.read_text()
+    assert len(list(read_log(written.decisions))) == 27
+
+
+def test_a_chosen_step_of_a_policy_only_run_is_said(written: Written) -> None:
+    code, screen = ran(written.request(is_policy_only=True, policy_step_seconds=60.0))
+    assert code == 0
+    assert "decided every 60 s; windows, rates and delays of a policy that are shorter act as if" in screen
+    assert len(list(read_log(written.decisions))) == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        pytest.param({"policy_step_seconds": 60.0}, "goes with --policy-only alone", id="a step of an exact run"),
+        pytest.param(
+            {"is_policy_only": True, "policy_step_seconds": 5.0}, "give 15 to 120 seconds", id="a step below a tick"
+        ),
+        pytest.param(
+            {"is_policy_only": True, "policy_step_seconds": 300.0}, "give 15 to 120 seconds", id="a step too long"
+        ),
+        pytest.param(
+            {"is_policy_only": True, "baselines": ("static-peak",)},
+            "--baseline static-peak: needs single requests; with --policy-only there are: keda-hpa,",
+            id="a baseline that reads requests",
+        ),
+        pytest.param(
+            {"is_policy_only": True, "baselines": ("keda-hpa",), "tunes_baselines": True},
+            "--tune-baselines: judges by missed requests",
+            id="baselines that are tuned by misses",
+        ),
+        pytest.param(
+            {"is_policy_only": True, "fleet": "deploy/examples/replay/two-node-pools-fleet.yaml"},
+            "nodes are not simulated with --policy-only",
+            id="a fleet with nodes",
+        ),
+        pytest.param(
+            {"is_policy_only": True, "start_seconds": 390.0, "trace_scale": 1e-9},
+            "no request arrives from 390 to",
+            id="a load without requests",
+        ),
+    ],
+)
+def test_what_a_policy_only_run_cannot_do_is_said_before_it(
+    written: Written, options: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _ = ran(written.request(**options))
+    assert code == 2
+    assert said in capsys.readouterr().err
+    assert not written.json.exists()

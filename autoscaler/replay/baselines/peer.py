@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from autoscaler.replay.simulated_fleet import SimulatedFleet
+from autoscaler.replay.steered_fleet import SteeredFleet
 from autoscaler.replay.stock_hpa import PoolWorld, world_of
 from autoscaler.replay.virtual_clock import Recurring
 
@@ -38,7 +38,7 @@ class PeerPolicy:
     maximum: int
     make_rules: Callable[[], Sequence[PeerRule]]
 
-    def controllers(self, fleet: SimulatedFleet) -> Sequence[Recurring]:
+    def controllers(self, fleet: SteeredFleet) -> Sequence[Recurring]:
         """One loop a rule."""
         world = world_of(fleet)
         return tuple(_Loop(rule, world, self) for rule in self.make_rules())

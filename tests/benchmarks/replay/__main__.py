@@ -22,6 +22,7 @@ from autoscaler.replay.agent_sessions import AgentSessions
 from autoscaler.replay.clairvoyant import planned_policy
 from autoscaler.replay.comparison import Stage
 from autoscaler.replay.policy_files import ReplayedPolicy, reconciled_policy
+from autoscaler.replay.policy_only import PolicyOnlyStage
 from autoscaler.replay.trace import BinnedTrace
 from autoscaler.replay.trace_load import Trace, trace_load
 from tests.benchmarks.replay.loads import AGENTS, COMMITTED, PREDICTABLE, SMOOTH, UNANNOUNCED, loads
@@ -92,6 +93,7 @@ def measure_speed() -> Table:
     ):
         seconds, requests = _seconds_of(trace, chosen)
         table.add_row(name, f"{seconds:.0f} s ({1e6 * seconds / requests:.1f} us a request)", goal)
+    table.add_row("14 days policy-only, 10 to 50 requests/s, default policy", *_policy_only_cells())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     table.add_row("largest resident memory", f"{memory:.0f} MiB", "<= 1 GB")
     return table
@@ -103,6 +105,20 @@ def _seconds_of(trace: Trace, policy: ReplayedPolicy) -> tuple[float, int]:
     drawn = stage.load.draw(1)
     stage.run(policy, drawn, 1)
     return time.process_time() - began, len(drawn)
+
+
+def _policy_only_cells() -> tuple[str, str]:
+    """What two weeks of days cost without single requests, and the goal."""
+    seconds_of_day = 300.0 * np.arange(14 * 288)
+    rates = 30.0 + 20.0 * np.sin(2 * np.pi * seconds_of_day / 86_400.0 - 2.0)
+    trace = BinnedTrace(0.0, 300.0, rates, np.full(len(rates), 1010.0), np.full(len(rates), 250.0))
+    stage = PolicyOnlyStage(Stage(a_fleet(120.0), trace_load(trace, 1.0, None, None, 0)))
+    policy = reconciled_policy(the_default_policy(120.0, 64, minimum=2))
+    began = time.process_time()
+    (outcome,) = stage.compare([policy], lambda name, seed: ())
+    seconds = time.process_time() - began
+    decisions = len(outcome.results[0].points)
+    return f"{seconds:.1f} s ({1e6 * seconds / decisions:.0f} us a decision)", "<= 5 s"
 
 
 def measure_sampling() -> Table:
