@@ -58,7 +58,6 @@ class Reason(StrEnum):
     PROMETHEUS_TIMEOUT = "PrometheusTimeout"
     PROMETHEUS_REJECTED = "PrometheusRejected"
     PROMETHEUS_BAD_ANSWER = "PrometheusBadAnswer"
-    PROMETHEUS_PARTIAL = "PrometheusPartial"
     NOT_READ_YET = "NotReadYet"  # this process has only just begun to watch
     STALE_CACHE = "StaleCache"  # the watch of the API server has not been heard of for too long
     TARGET_NOT_FOUND = "TargetNotFound"
