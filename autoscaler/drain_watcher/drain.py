@@ -58,8 +58,10 @@ class DrainWatcher:
             return False
         self._say("the node", "")
         departure = departure_of_node(reduce_node(document))
-        if departure in (Departure.NOTICED, Departure.DELETING):
-            self._begin(f"the node is {departure.value}")
+        if departure is Departure.NOTICED:
+            self._begin("somebody has given notice of the node's end by a taint")
+        elif departure is Departure.DELETING:
+            self._begin("the node is being deleted")
         return known and (not self.is_draining or self._cordon(document))
 
     def _look_at_notice(self) -> bool:
