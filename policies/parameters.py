@@ -66,7 +66,7 @@ class ColdStartParameters(ParameterModel):
         le=7200,
         description=(
             "Cold start in seconds until it has been measured. Default 300: a large model on a node that is there. "
-            "Nothing is scaled down on less than this much of history."
+            "Nothing is scaled down on less than this much of history, but for policies of custom votes alone (HPA terms)."
         ),
     )
 
@@ -137,6 +137,14 @@ class ScalingParameters(ParameterModel):
             field_path=".minReplicas",
         ),
     )
+
+    @property
+    def is_in_hpa_terms(self) -> bool:
+        """Whether an HPA could hold the policy: custom votes and behavior alone. Such a one decides as an HPA does."""
+        says_more = self.objectives is not None or self.forecast is not None or self.schedules
+        return (
+            bool(self.signals.custom) and self.signals == SignalParameters(custom=self.signals.custom) and not says_more
+        )
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:

@@ -40,9 +40,13 @@ def stabilize(
 
 
 def scale_down_window_seconds(decision_input: DecisionInput) -> float:
-    """The scale-down window, or the cold start's L90 if that is longer: what is given up takes so long to get back."""
-    window_seconds = decision_input.parameters.behavior.scale_down.stabilization_window_seconds
-    return max(float(window_seconds), decision_input.cold_start.l90_seconds)
+    """The scale-down window, or the cold start's L90 if that is longer: what is given up takes so long to get back.
+
+    A policy in HPA terms alone gets its own window and no more, as an HPA would give it.
+    """
+    parameters = decision_input.parameters
+    window_seconds = float(parameters.behavior.scale_down.stabilization_window_seconds)
+    return window_seconds if parameters.is_in_hpa_terms else max(window_seconds, decision_input.cold_start.l90_seconds)
 
 
 def longest_window_seconds(decision_input: DecisionInput) -> float:

@@ -108,7 +108,6 @@ def play_ours(play: Play) -> list[int]:
         minReplicas=play.minimum,
         maxReplicas=play.maximum,
         behavior=play.behavior,
-        coldStart={"priorSeconds": 1},
         signals={
             "custom": [
                 {"name": f"m{index}", "query": "q", "perPool" if kind is TargetType.VALUE else "perReplica": target}

@@ -46,7 +46,6 @@ def counts_of_ours(play: HPAPlay, syncs: list[Sync]) -> list[int]:
         minReplicas=play.minimum,
         maxReplicas=play.maximum,
         behavior=behavior,
-        coldStart={"priorSeconds": 1},
         signals={
             "custom": [
                 {"name": f"m{index}", "query": "q", TARGETS[metric.target_type]: metric.target}
