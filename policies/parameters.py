@@ -66,7 +66,7 @@ class ColdStartParameters(ParameterModel):
         le=7200,
         description=(
             "Cold start in seconds until it has been measured. Default 300: a large model on a node that is there. "
-            "Nothing is scaled down on less than this much of history, but for policies of custom votes alone (HPA terms)."
+            "Nothing is scaled down on less than this much of history, but for policies of custom votes alone."
         ),
     )
 
