@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
-from autoscaler.actuators.node_pool_limits import PATH
+from autoscaler.actuators.node_pool_writes import PATH, reason_of
 from autoscaler.api.held_budgets import ANNOTATION, HeldBudgets, closed_over, reopened, write_held
-from autoscaler.kubernetes_gateway.api_failure import ApiFailure, Conflict, Forbidden, NotFound, Rejected
+from autoscaler.kubernetes_gateway.api_failure import ApiFailure
 from autoscaler.kubernetes_gateway.connection import ApiConnection
 from autoscaler.observers.node_pools import DisruptionSeen
 from policies.reasons import Reason
@@ -77,14 +77,7 @@ class KarpenterNodePoolDisruption:
         result = self._connection.patch_by_operations(PATH.format(name=name), operations)
         if not isinstance(result, ApiFailure):
             return Actuated(Reason.DISRUPTION_SET, what)
-        reason = Reason.DISRUPTION_NOT_SET
-        match result:
-            case Rejected() | Conflict():
-                reason = Reason.CONFLICT
-            case Forbidden():
-                reason = Reason.FORBIDDEN
-            case NotFound():
-                reason = Reason.NODE_POOL_NOT_FOUND
+        reason = reason_of(result, Reason.DISRUPTION_NOT_SET)
         return ActuationFailed(reason, f"{what}: {result.message}")
 
 

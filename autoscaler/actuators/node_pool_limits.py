@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
-from autoscaler.kubernetes_gateway.api_failure import ApiFailure, Conflict, Forbidden, NotFound, Rejected
+from autoscaler.actuators.node_pool_writes import PATH, reason_of
+from autoscaler.kubernetes_gateway.api_failure import ApiFailure
 from autoscaler.kubernetes_gateway.connection import ApiConnection
 from policies.reasons import Reason
-
-PATH = "/apis/karpenter.sh/v1/nodepools/{name}"
 
 
 class NodePoolLimits(Protocol):
@@ -40,14 +39,7 @@ class KarpenterNodePoolLimits:
         result = self._connection.patch_by_operations(PATH.format(name=name), _operations(before, after))
         if not isinstance(result, ApiFailure):
             return Actuated(Reason.LIMITS_IN_STEP, change)
-        reason = Reason.LIMITS_NOT_WRITTEN
-        match result:
-            case Rejected() | Conflict():
-                reason = Reason.CONFLICT
-            case Forbidden():
-                reason = Reason.FORBIDDEN
-            case NotFound():
-                reason = Reason.NODE_POOL_NOT_FOUND
+        reason = reason_of(result, Reason.LIMITS_NOT_WRITTEN)
         return ActuationFailed(reason, f"{change} failed: {result.message}")
 
 
