@@ -50,19 +50,11 @@ class FluidFleet:
 
     def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
         """The pool's pods as they are at the time the fleet was advanced to. Nothing is ever stuck here."""
-        pool, setup = self._pool, self._pool.setup
-        if scaler.key != setup.key:
+        pool = self._pool
+        if scaler.key != pool.setup.key:
             return WorkloadUnavailable(Reason.TARGET_NOT_FOUND, f"{scaler.name} is not part of the simulated fleet")
-        target = ScaleTarget(
-            namespace=setup.namespace,
-            kind="Deployment",
-            name=setup.target_name,
-            path=f"/apis/apps/v1/namespaces/{setup.namespace}/deployments/{setup.target_name}/scale",
-            uid=f"simulated-{setup.target_name}",
-            resource_version=str(len(pool.count_changes)),
-        )
         return Workload(
-            target=target,
+            target=pool.setup.target_at(len(pool.count_changes)),
             replicas=pool.replicas,
             pods=pool.pods,
             is_rolling_out=False,

@@ -78,24 +78,15 @@ class SimulatedFleet:
                 Reason.TARGET_NOT_FOUND,
                 f"{reference.kind} {scaler.namespace}/{reference.name} is not part of the simulated fleet",
             )
-        setup = pool.setup
-        target = ScaleTarget(
-            namespace=setup.namespace,
-            kind="Deployment",
-            name=setup.target_name,
-            path=f"/apis/apps/v1/namespaces/{setup.namespace}/deployments/{setup.target_name}/scale",
-            uid=f"simulated-{setup.target_name}",
-            resource_version=str(len(pool.count_changes)),
-        )
         cold_start = learn_cold_start(pool.starts, scaler.spec.cold_start.prior_seconds)
         counts = pool.replicas
         late = min(pool.starting_longer_than(cold_start.start_limit_seconds), counts.starting)
         return Workload(
-            target=target,
+            target=pool.setup.target_at(len(pool.count_changes)),
             replicas=replace(counts, starting=counts.starting - late, stuck=counts.stuck + late),
             pods=pool.pods,
             is_rolling_out=pool.is_rolling_out,
-            accelerators_per_replica=None if self.nodes is None else setup.profile.accelerators_per_replica,
+            accelerators_per_replica=None if self.nodes is None else pool.setup.profile.accelerators_per_replica,
             cold_start=cold_start if pool.starts else None,
             starts=pool.starts,
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from autoscaler.observers.replica_counting import UNSCHEDULABLE_LIMIT_SECONDS
-from autoscaler.observers.workload import LivePod
+from autoscaler.observers.workload import LivePod, ScaleTarget
 from autoscaler.replay.cold_start import IMAGE_PHASE, ColdStart
 from autoscaler.replay.outcomes import LatencyObjectives, RequestLatencies, RequestOutcomes
 from autoscaler.replay.replica_profile import ReplicaProfile
@@ -51,6 +51,17 @@ class PoolSetup:
     def key(self) -> tuple[str, str]:
         """(namespace, name) of the InferenceScaler."""
         return (self.namespace, self.name)
+
+    def target_at(self, changes: int) -> ScaleTarget:
+        """The target of the count; how often the count has changed is its version."""
+        return ScaleTarget(
+            namespace=self.namespace,
+            kind="Deployment",
+            name=self.target_name,
+            path=f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.target_name}/scale",
+            uid=f"simulated-{self.target_name}",
+            resource_version=str(changes),
+        )
 
 
 @dataclass(frozen=True, slots=True)
