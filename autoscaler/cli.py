@@ -7,10 +7,13 @@ import sys
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
+
+if TYPE_CHECKING:  # a command loads what it needs and no more
+    from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
 
 app = typer.Typer(
     name="tokenscaler",
@@ -24,6 +27,22 @@ doctor_app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(doctor_app, name="doctor")
+
+
+# What several commands ask for in the same words.
+LoadPrometheus = Annotated[
+    str | None, typer.Option(help="Instead of a trace: the pool's own recorded load, from --start to --end.")
+]
+PrometheusConfig = Annotated[
+    Path | None, typer.Option(help="YAML with authentication, TLS, headers and timeouts of the Prometheus client.")
+]
+TraceScale = Annotated[float, typer.Option(help="So many times the trace's users.")]
+FleetName = Annotated[str | None, typer.Option(help="FLEET.yaml, or the name of a replica profile.")]
+Baselines = Annotated[list[str] | None, typer.Option(help="A policy to compare with (repeatable).")]
+LoadStart = Annotated[
+    str | None, typer.Option(help="Begin at this second of the trace; of Prometheus: unix seconds or a date.")
+]
+LoadEnd = Annotated[str | None, typer.Option(help="End there.")]
 
 
 class Output(StrEnum):
@@ -49,6 +68,16 @@ def _console() -> Console:
     # No markup: what is printed holds PromQL, whose [5m] is no style.
     width = None if sys.stdout.isatty() else 200
     return Console(highlight=False, markup=False, emoji=False, width=width)
+
+
+def _prometheus_settings(url: str, path: Path | None) -> tuple[PrometheusSettings, QuerySettings]:
+    """The settings for `url`, with the file's where one is given; refuses what cannot be read."""
+    from autoscaler.settings import one_line, read_prometheus_settings
+
+    try:
+        return read_prometheus_settings(url, path)
+    except (ValueError, OSError) as error:
+        refuse(one_line(error))
 
 
 def _print_version(wanted: bool) -> None:
@@ -100,9 +129,7 @@ def run(
         str | None,
         typer.Option(envvar="TOKENSCALER_IDENTITY", help="Unique name of this process; default: the host's."),
     ] = None,
-    prometheus_config: Annotated[
-        Path | None, typer.Option(help="YAML with authentication, TLS, headers and timeouts of the Prometheus client.")
-    ] = None,
+    prometheus_config: PrometheusConfig = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     metrics_api_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve external.metrics.k8s.io there, over TLS, for HPAs.")
@@ -272,9 +299,7 @@ def forecast(
     prometheus_url: Annotated[
         str | None, typer.Option(envvar="TOKENSCALER_PROMETHEUS_URL", help="Where the load of NAMESPACE/NAME is.")
     ] = None,
-    prometheus_config: Annotated[
-        Path | None, typer.Option(help="YAML with authentication, TLS, headers and timeouts of the Prometheus client.")
-    ] = None,
+    prometheus_config: PrometheusConfig = None,
     days: Annotated[int, typer.Option(min=1, max=22, help="Days of a pool's load that are read.")] = 14,
     target: Annotated[str | None, typer.Option(help="The pool's Deployment, where its name is another one.")] = None,
     engine: Annotated[str, typer.Option(help="The pool's engine.")] = "vllm",
@@ -287,17 +312,13 @@ def forecast(
     """
     from autoscaler.forecast_command import BacktestRequest, backtest_series, forecast_series
     from autoscaler.forecast_source import PoolRequest, SeriesRequest
-    from autoscaler.settings import one_line, read_prometheus_settings
 
     request: SeriesRequest | PoolRequest = SeriesRequest(Path(series), column, bin_width)
     if prometheus_url is not None and not Path(series).exists():
         namespace, _, name = series.partition("/")
         if not (namespace and name) or "/" in name:
             refuse(f"forecast {series}: no such file, and no NAMESPACE/NAME")
-        try:
-            prometheus, queries = read_prometheus_settings(prometheus_url, prometheus_config)
-        except (ValueError, OSError) as error:
-            refuse(one_line(error))
+        prometheus, queries = _prometheus_settings(prometheus_url, prometheus_config)
         request = PoolRequest(namespace, name, prometheus, queries, target, engine, days)
     if not backtest:
         if predictions is not None or test_days is not None:
@@ -333,27 +354,21 @@ def replay(
         str | None,
         typer.Option(help="CSV: timestamp_s,value,input_tokens,output_tokens; or agents:sessions=10000,hours=4."),
     ] = None,
-    prometheus: Annotated[
-        str | None, typer.Option(help="Instead of a trace: the pool's own recorded load, from --start to --end.")
-    ] = None,
-    prometheus_config: Annotated[
-        Path | None, typer.Option(help="YAML with authentication, TLS, headers and timeouts of the Prometheus client.")
-    ] = None,
+    prometheus: LoadPrometheus = None,
+    prometheus_config: PrometheusConfig = None,
     log: Annotated[
         Path | None, typer.Option(help="Instead of a trace: a controller's decision log, against what happened.")
     ] = None,
-    trace_scale: Annotated[float, typer.Option(help="So many times the trace's users.")] = 1.0,
-    fleet: Annotated[str | None, typer.Option(help="FLEET.yaml, or the name of a replica profile.")] = None,
-    baseline: Annotated[list[str] | None, typer.Option(help="A policy to compare with (repeatable).")] = None,
+    trace_scale: TraceScale = 1.0,
+    fleet: FleetName = None,
+    baseline: Baselines = None,
     tune_baselines: Annotated[
         bool, typer.Option("--tune-baselines", help="Give each baseline its own best parameters on this load.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Another seed is another drawing of arrivals and starts.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="So many seeds, from --seed on; means are shown.")] = 1,
-    start: Annotated[
-        str | None, typer.Option(help="Begin at this second of the trace; of Prometheus: unix seconds or a date.")
-    ] = None,
-    end: Annotated[str | None, typer.Option(help="End there.")] = None,
+    start: LoadStart = None,
+    end: LoadEnd = None,
     policy_only: Annotated[
         bool, typer.Option("--policy-only", help="Rates instead of requests: weeks in seconds, nothing of latencies.")
     ] = False,
@@ -370,7 +385,6 @@ def replay(
     """
     from autoscaler.prometheus.settings import QuerySettings
     from autoscaler.replay_command import ReplayRequest, compare_log, replay_policies
-    from autoscaler.settings import one_line, read_prometheus_settings
 
     if log is not None:
         if policies or trace is not None or prometheus is not None:
@@ -380,10 +394,7 @@ def replay(
         refuse("replay: give POLICY.yaml and either --trace or --prometheus, or --log FILE alone")
     settings, queries = None, QuerySettings()
     if prometheus is not None:
-        try:
-            settings, queries = read_prometheus_settings(prometheus, prometheus_config)
-        except (ValueError, OSError) as error:
-            refuse(one_line(error))
+        settings, queries = _prometheus_settings(prometheus, prometheus_config)
     request = ReplayRequest(
         policies=tuple(policies),
         trace=trace,
@@ -415,12 +426,8 @@ def tune(
             help="CSV: timestamp_s,value,input_tokens,output_tokens; or agents:sessions=10000,hours=4 (repeatable)."
         ),
     ] = None,
-    prometheus: Annotated[
-        str | None, typer.Option(help="Instead of a trace: the pool's own recorded load, from --start to --end.")
-    ] = None,
-    prometheus_config: Annotated[
-        Path | None, typer.Option(help="YAML with authentication, TLS, headers and timeouts of the Prometheus client.")
-    ] = None,
+    prometheus: LoadPrometheus = None,
+    prometheus_config: PrometheusConfig = None,
     search: Annotated[
         list[str] | None,
         typer.Option(
@@ -435,18 +442,16 @@ def tune(
     hold_out: Annotated[
         float, typer.Option(min=5, max=80, help="The last percent of each trace, on which the choice is judged.")
     ] = 30.0,
-    trace_scale: Annotated[float, typer.Option(help="So many times the trace's users.")] = 1.0,
-    fleet: Annotated[str | None, typer.Option(help="FLEET.yaml, or the name of a replica profile.")] = None,
-    baseline: Annotated[list[str] | None, typer.Option(help="A policy to compare with (repeatable).")] = None,
+    trace_scale: TraceScale = 1.0,
+    fleet: FleetName = None,
+    baseline: Baselines = None,
     tune_baselines: Annotated[
         bool, typer.Option("--tune-baselines", help="Search each baseline's own parameters as well, as long.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Another seed is another search, and other arrivals.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="Every policy is run by so many seeds.")] = 2,
-    start: Annotated[
-        str | None, typer.Option(help="Begin at this second of the trace; of Prometheus: unix seconds or a date.")
-    ] = None,
-    end: Annotated[str | None, typer.Option(help="End there.")] = None,
+    start: LoadStart = None,
+    end: LoadEnd = None,
     jobs: Annotated[int | None, typer.Option(min=1, max=256, help="Processes; default: one a core.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the policy; default: POLICY.tuned.yaml.")] = None,
     html: Annotated[Path | None, typer.Option(help="File for the picture; default: beside --out.")] = None,
@@ -463,7 +468,6 @@ def tune(
     """
     from autoscaler.prometheus.settings import QuerySettings
     from autoscaler.replay_command import ReplayRequest
-    from autoscaler.settings import one_line, read_prometheus_settings
     from autoscaler.tune_command import tune_policy
     from autoscaler.tuning.run_pool import cores
     from autoscaler.tuning.tuning_input import TuneRequest
@@ -472,10 +476,7 @@ def tune(
         refuse("tune: give either --trace or --prometheus")
     settings, queries = None, QuerySettings()
     if prometheus is not None:
-        try:
-            settings, queries = read_prometheus_settings(prometheus, prometheus_config)
-        except (ValueError, OSError) as error:
-            refuse(one_line(error))
+        settings, queries = _prometheus_settings(prometheus, prometheus_config)
     loads = tuple(
         ReplayRequest(
             policies=(policy,),
