@@ -12,12 +12,12 @@ from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
 from autoscaler.external_metrics.group_owners import (
     API_SERVICES,
     API_SERVICES_PATH,
-    Finding,
     GroupOwner,
     ServiceName,
     judge_owners,
     read_owner,
 )
+from autoscaler.finding import Finding, print_findings
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
 from autoscaler.kubernetes_gateway.connection import ApiConnection, connect
 from autoscaler.kubernetes_gateway.credentials import CredentialsError
@@ -67,11 +67,7 @@ def _who(owner: GroupOwner | None) -> str:
 def _print(owners: dict[str, GroupOwner | None], findings: tuple[Finding, ...], console: Console) -> None:
     for name, owner in owners.items():
         console.print(f"{name}: {_who(owner)}")
-    for finding in findings:
-        console.print(f"problem: {finding.object}: {finding.field} is {finding.value}", style="yellow")
-        console.print(f"  so {finding.consequence}")
-        for way in finding.ways_out:
-            console.print(f"  - {way}")
+    print_findings(findings, console)
 
 
 def _refuse(message: str) -> int:

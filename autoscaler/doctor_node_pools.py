@@ -11,11 +11,11 @@ from rich.console import Console
 
 from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
+from autoscaler.finding import Finding, print_findings
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure
 from autoscaler.kubernetes_gateway.connection import connect
 from autoscaler.kubernetes_gateway.credentials import CredentialsError
 from autoscaler.node_pool_checks.checks import judge
-from autoscaler.node_pool_checks.finding import Finding
 from autoscaler.node_pool_checks.limits import nodes_by_key, shape_of
 from autoscaler.node_pool_checks.survey import survey_cluster
 from autoscaler.node_pool_checks.survey_types import Survey, SurveyedNodePool, Version
@@ -85,10 +85,7 @@ def _print(survey: Survey, findings: tuple[Finding, ...], console: Console) -> N
         else:
             allowed = "nothing limits it"
         console.print(f"AcceleratorPool {pool.name}, NodePool {node_pool.name}: {allowed}")
-    for finding in findings:
-        console.print(f"problem: {finding.object}: {finding.field} is {finding.value}", style="yellow")
-        console.print(f"  so {finding.consequence}")
-        console.print(f"  - {finding.fix}")
+    print_findings(findings, console)
 
 
 def _words(version: Version | None) -> str:

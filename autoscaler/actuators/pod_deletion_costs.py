@@ -19,6 +19,7 @@ from autoscaler.kubernetes_gateway.watched_objects import WatchedNode, WatchedPo
 from autoscaler.observers.leaving_nodes import departure_of_node
 from autoscaler.observers.replica_groups import belongs_to
 from autoscaler.observers.workload import LivePod, ScaleTarget
+from policies.capacity_split import CapacityType
 from policies.victims import NodesOfSplit, PlacedReplica, Victims, choose_victims
 from policies.wording import counted, joined
 
@@ -101,7 +102,7 @@ class PodDeletionCosts:
                     work=self._in_flight(pod.namespace, pod.name) or 0.0,
                     node_leaves=node is not None and departure_of_node(node) is not None,
                     others_on_node=0 if pod.node is None else busy.get(pod.node, 0) - mine[pod.node],
-                    is_on_spot=node is not None and node.capacity_type == "spot",
+                    is_on_spot=node is not None and node.capacity_type == CapacityType.SPOT,
                 )
             )
         return placed
@@ -127,7 +128,7 @@ def _empty(own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode], busy: Ma
     node_pools = {nodes[pod.node].node_pool for pod in own if pod.node is not None and pod.node in nodes}
     return sum(
         node.node_pool in node_pools
-        and node.capacity_type != "spot"
+        and node.capacity_type != CapacityType.SPOT
         and departure_of_node(node) is None
         and not busy.get(node.name)
         for node in nodes.values()

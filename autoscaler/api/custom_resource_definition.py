@@ -26,10 +26,14 @@ def _condition(kind: str) -> str:
     return f'.status.conditions[?(@.type=="{kind}")].status'
 
 
+# A union: the first of the two that is there.
+_TARGET_NAME = ".spec['scaleTargetRef.name', 'capacityTypes.onDemand.scaleTargetRef.name']"
+_SPOT_TARGET_NAME = ".spec.capacityTypes.spot.scaleTargetRef.name"
+
 # How many, how many wanted, why, and since when; `-o wide` adds the bounds and the sentence.
 _SCALER_COLUMNS = (
     _column("Mode", ".spec.mode", "string", "Who may write: DryRun, ScaleUpOnly, Scale, ExternalMetric (an HPA does)"),
-    _column("Target", ".spec.scaleTargetRef.name", "string", "What is scaled"),
+    _column("Target", _TARGET_NAME, "string", "What is scaled; of two targets the one on demand"),
     _column("Ready", ".status.readyReplicas", "integer", "Replicas that serve"),
     _column("Desired", ".status.desiredReplicas", "integer", "Replicas decided"),
     _column("Reason", ".status.bindingReason", "string", "The rule or limit that gave the count"),
@@ -37,6 +41,7 @@ _SCALER_COLUMNS = (
     _column("Active", _condition("ScalingActive"), "string", "False: nothing is decided from signals"),
     _column("Able", _condition("AbleToScale"), "string", "False: the count cannot be written"),
     _column("Engine", ".spec.engine", "string", "Inference server in the pods", wide=True),
+    _column("Spot", _SPOT_TARGET_NAME, "string", "The target on spot, where there are two", wide=True),
     _column("Min", ".spec.minReplicas", "integer", "Fewest replicas", wide=True),
     _column("Max", ".spec.maxReplicas", "integer", "Most replicas", wide=True),
     _column("Starting", ".status.startingReplicas", "integer", "Replicas that start in time", wide=True),

@@ -67,12 +67,12 @@ def count_nodes(pool: AcceleratorPool, nodes: Iterable[PoolNode]) -> NodeCounts:
     A node without the label is of the kind that its NodePool is named for.
     """
     named = pool.spec.node_pools
-    kinds = {"spot": CapacityType.SPOT, None: CapacityType.ON_DEMAND}
+    kinds: dict[str | None, CapacityType] = {CapacityType.SPOT: CapacityType.SPOT, None: CapacityType.ON_DEMAND}
     counts: Counter[tuple[CapacityType, bool]] = Counter()
     for node in nodes:
         if node.node_pool not in named.names:
             continue
-        by_name = "spot" if node.node_pool == named.spot else None
+        by_name = CapacityType.SPOT if node.node_pool == named.spot else None
         kind = kinds.get(node.capacity_type or by_name, CapacityType.ON_DEMAND)
         counts[kind, node.is_deleting] += 1
     return NodeCounts(counts)

@@ -6,8 +6,10 @@ A cluster has one provider of each group version: the name of its APIService is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
+
+from autoscaler.finding import Finding
 
 EXTERNAL_METRICS = "v1beta1.external.metrics.k8s.io"
 CUSTOM_METRICS = ("v1beta2.custom.metrics.k8s.io", "v1beta1.custom.metrics.k8s.io")
@@ -41,21 +43,6 @@ class GroupOwner:
     port: int
     is_available: bool
     problem: str  # why it is not available; empty where it is
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that is not right: which object, which field of it, its value, what follows, and what can be done."""
-
-    object: str
-    field: str
-    value: str
-    consequence: str
-    ways_out: tuple[str, ...]
-
-    def to_document(self) -> dict[str, Any]:
-        """The finding for JSON."""
-        return asdict(self)
 
 
 def read_owner(document: Mapping[str, Any]) -> GroupOwner:
@@ -106,12 +93,11 @@ def _foreign(owner: GroupOwner, owners: Mapping[str, GroupOwner | None], ours: S
             "every HPA's External metrics are answered by it: it does not know ours, and if our APIService is applied "
             "over it, the metrics that it serves today are gone"
         ),
-        ways_out=(
+        fix=(
             f"take the group over and pass on what we do not know: `--forward-to {address}` first, our APIService "
-            "after it (deploy/other-providers.md)",
-            _object_metrics(owners, ours),
-            *_by_keda(service),
+            "after it (deploy/other-providers.md)"
         ),
+        other_fixes=(_object_metrics(owners, ours), *_by_keda(service)),
     )
 
 
@@ -147,5 +133,5 @@ def _unavailable(owner: GroupOwner, ours: ServiceName) -> Finding:
         field="status.conditions[Available]",
         value=f"False ({owner.problem})",
         consequence=_BROKEN_DISCOVERY,
-        ways_out=(way,),
+        fix=way,
     )

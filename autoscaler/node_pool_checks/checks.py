@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.disruption import check_disruption
 from autoscaler.node_pool_checks.evictions import check_evictions
-from autoscaler.node_pool_checks.finding import Finding
 from autoscaler.node_pool_checks.karpenter_version import check_interruptions, check_karpenter_version
 from autoscaler.node_pool_checks.limits import check_limits
 from autoscaler.node_pool_checks.node_pool_state import check_node_pool_state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autoscaler.node_pool_checks.finding import Finding
+from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.survey_types import ServingTarget, Survey
 
 # A spot node has two minutes from its notice to its end; ten seconds go to hearing of it and to the routers.

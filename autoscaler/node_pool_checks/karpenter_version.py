@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autoscaler.node_pool_checks.finding import Finding
+from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.survey_types import CAPACITY_TYPE_KEY, Survey, SurveyedNodePool, Version
 
 AWS_GROUP = "karpenter.k8s.aws"

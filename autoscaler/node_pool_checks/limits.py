@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolMode
 from autoscaler.api.accelerators import RESOURCE_NAME
 from autoscaler.api.node_shape import NODES_KEY, NodeShape, amount_of
-from autoscaler.node_pool_checks.finding import Finding
+from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.survey_types import Survey, SurveyedNodePool
 from policies.wording import counted
 

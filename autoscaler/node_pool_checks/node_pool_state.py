@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.api.accelerators import RESOURCE_NAME
-from autoscaler.node_pool_checks.finding import Finding
+from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.survey_types import CAPACITY_TYPE_KEY, Survey, SurveyedNodePool
 
 GPU_COUNT_KEY = "karpenter.k8s.aws/instance-gpu-count"

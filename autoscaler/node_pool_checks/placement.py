@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.api.accelerators import RESOURCE_NAME
 from autoscaler.api.node_shape import amount_of
-from autoscaler.node_pool_checks.finding import Finding
+from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.limits import shape_of
 from autoscaler.node_pool_checks.survey_types import NODE_POOL_KEY, ServingTarget, Survey, SurveyedNodePool
 

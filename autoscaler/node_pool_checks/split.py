@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autoscaler.api.accelerator_pool import AcceleratorPool
-from autoscaler.node_pool_checks.finding import Finding
+from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.survey_types import Survey
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import fewest_nodes_with_spot, split_nodes

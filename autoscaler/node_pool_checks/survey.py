@@ -10,6 +10,7 @@ from typing import Any
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolMode, parse_accelerator_pool
 from autoscaler.api.accelerators import accelerators_of_template
 from autoscaler.api.inference_scaler import InferenceScaler, parse_inference_scaler
+from autoscaler.finding import Finding
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
 from autoscaler.kubernetes_gateway.connection import ApiConnection
 from autoscaler.kubernetes_gateway.discovery import ServedKind, discover
@@ -20,7 +21,6 @@ from autoscaler.kubernetes_gateway.watched_objects import (
     reduce_node,
     reduce_scaled_object,
 )
-from autoscaler.node_pool_checks.finding import Finding
 from autoscaler.node_pool_checks.survey_types import (
     NODE_POOL_KEY,
     AcceleratorDaemon,

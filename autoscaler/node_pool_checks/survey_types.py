@@ -11,7 +11,7 @@ from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.api.accelerators import accelerators_of_template
 from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.api.karpenter_duration import duration_seconds
-from autoscaler.node_pool_checks.finding import Finding
+from autoscaler.finding import Finding
 
 Document = Mapping[str, Any]
 Version = tuple[int, int, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autoscaler.api.accelerator_pool import AcceleratorPoolMode
-from autoscaler.node_pool_checks.finding import Finding
+from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.survey_types import Survey
 from policies.parameters import Mode
 

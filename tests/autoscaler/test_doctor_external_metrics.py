@@ -54,7 +54,7 @@ def test_a_foreign_owner_is_a_finding(cluster: Cluster) -> None:
     assert "v1beta1.external.metrics.k8s.io: keda/keda-operator-metrics-apiserver" in text.stdout
     assert "spec.service is keda/keda-operator-metrics-apiserver" in text.stdout
     (finding,) = json.loads(document.stdout)["findings"]
-    assert len(finding["ways_out"]) == 3
+    assert len(finding["other_fixes"]) == 2
 
 
 def test_our_own_service_may_have_another_name(cluster: Cluster) -> None:

@@ -112,7 +112,7 @@ def test_each_finding_has_its_object_field_value_consequence_and_fix(filled: Clu
     assert "problem: NodePool od: spec.limits.cpu is 2000" in text.stdout
     parsed = json.loads(document.stdout)
     findings = {each["field"]: each for each in parsed["findings"]}
-    assert set(findings["spec.limits.cpu"]) == {"object", "field", "value", "consequence", "fix"}
+    assert set(findings["spec.limits.cpu"]) == {"object", "field", "value", "consequence", "fix", "other_fixes"}
     assert findings["spec.limits.cpu"]["fix"] == "6144 for as many nodes"
     assert parsed["nodePools"] == [
         {"acceleratorPool": "h100", "nodePool": "od", "wholeNodesByLimit": {"nvidia.com/gpu": 32, "cpu": 10}}

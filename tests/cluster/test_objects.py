@@ -53,6 +53,23 @@ def test_the_definitions_apply_and_are_served(control_plane: ControlPlane) -> No
     }
 
 
+def test_kubectl_names_the_target_and_of_two_the_one_on_demand(control_plane: ControlPlane) -> None:
+    targets = {
+        kind: {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"vllm-{kind.lower()}"}}
+        for kind in ("onDemand", "spot")
+    }
+    two = changed(SCALER, {"capacityTypes": targets, "scaleTargetRef": None, "acceleratorPoolRef": {"name": "h100"}})
+    for name, document in (("one-target", changed(SCALER, {})), ("two-targets", two)):
+        document["metadata"]["name"] = name
+        control_plane.api.create(PATHS["InferenceScaler"], document)
+    shown = control_plane.kubectl("get", "isc", "--no-headers", "one-target", "two-targets", "-o", "wide")
+    one, both = (line.split() for line in shown.splitlines())
+    assert one[2] == SCALER["spec"]["scaleTargetRef"]["name"]
+    assert both[2] == "vllm-ondemand"
+    assert "vllm-spot" in both
+    control_plane.kubectl("delete", "isc", "one-target", "two-targets")
+
+
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.sentence) for case in ACCEPTED])
 def test_accepted_and_stored_as_python_reads_it(control_plane: ControlPlane, case: ObjectCase) -> None:
     stored = parse(create(control_plane, case.document))

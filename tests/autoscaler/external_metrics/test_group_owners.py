@@ -10,11 +10,11 @@ from autoscaler.external_metrics.group_owners import (
     API_SERVICES,
     CUSTOM_METRICS,
     EXTERNAL_METRICS,
-    Finding,
     ServiceName,
     judge_owners,
     read_owner,
 )
+from autoscaler.finding import Finding
 
 OURS = ServiceName("tokenscaler-system", "tokenscaler-metrics")
 KEDA = ServiceName("keda", "keda-operator-metrics-apiserver")
@@ -65,7 +65,7 @@ def test_a_foreign_owner_is_named_with_what_follows_and_both_ways_out() -> None:
     assert finding.field == "spec.service"
     assert finding.value == "keda/keda-operator-metrics-apiserver"
     assert "External metrics are answered by it" in finding.consequence
-    forward, objects, keda = finding.ways_out
+    (objects, keda), forward = finding.other_fixes, finding.fix
     assert "--keda-port" in keda
     assert "--forward-to https://keda-operator-metrics-apiserver.keda.svc:443" in forward
     assert "custom.metrics.k8s.io, which is free" in objects
@@ -75,14 +75,15 @@ def test_the_second_way_is_not_offered_where_its_group_is_taken_too() -> None:
     (finding,) = findings(an_api_service(EXTERNAL_METRICS, KEDA), an_api_service(CUSTOM_METRICS[0], ADAPTER))
 
     assert (
-        "not here, as v1beta2.custom.metrics.k8s.io is served by monitoring/prometheus-adapter" in finding.ways_out[1]
+        "not here, as v1beta2.custom.metrics.k8s.io is served by monitoring/prometheus-adapter"
+        in finding.other_fixes[0]
     )
 
 
 def test_only_keda_can_ask_us_itself() -> None:
     (finding,) = findings(an_api_service(EXTERNAL_METRICS, ServiceName("datadog", "cluster-agent")))
 
-    assert len(finding.ways_out) == 2
+    assert len(finding.other_fixes) == 1
 
 
 def test_a_group_without_a_service_is_the_api_servers_own() -> None:
@@ -104,8 +105,8 @@ def test_a_dead_owner_breaks_discovery(owner: ServiceName, way: str) -> None:
     assert found.field == "status.conditions[Available]"
     assert found.value == "False (MissingEndpoints: no addresses)"
     assert "stay Terminating" in found.consequence
-    assert way in found.ways_out[0]
-    assert "kubectl delete apiservice v1beta1.external.metrics.k8s.io" in found.ways_out[0]
+    assert way in found.fix
+    assert "kubectl delete apiservice v1beta1.external.metrics.k8s.io" in found.fix
 
 
 def test_an_owner_that_nobody_has_looked_at_yet_is_not_available() -> None:
