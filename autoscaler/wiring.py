@@ -15,10 +15,12 @@ from fastapi import FastAPI
 from prometheus_client import Counter
 
 from autoscaler.actuators.actuator import ReplicaActuator
+from autoscaler.actuators.capacity_buffers import CapacityBuffers
 from autoscaler.actuators.dry_run import DryRunActuator
 from autoscaler.actuators.external_metric import ExternalMetricActuator
 from autoscaler.actuators.node_pool_disruption import KarpenterNodePoolDisruption
 from autoscaler.actuators.node_pool_limits import KarpenterNodePoolLimits
+from autoscaler.actuators.placeholder_pods import PlaceholderPods
 from autoscaler.actuators.pod_deletion_costs import PodDeletionCosts
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
 from autoscaler.actuators.written_counts import WrittenCounts
@@ -188,6 +190,7 @@ def _make_parts(settings: ControllerSettings, clock: Clock) -> _Parts:
             namespaces=settings.namespaces or None,
             watches_own_objects=directory is None,
             watches_nodes=directory is None,
+            buffer_namespace=settings.lease.namespace,
         ),
         elector=elector,
         background=BackgroundWriter(connection, elector.is_leader if elector else _never, Backoff(random.random)),
@@ -241,7 +244,7 @@ def _assemble(
     histories, written = HistoryStore(), WrittenCounts()
     accelerators = _accelerators(parts)
     disruption = _disruption(parts, accelerators)
-    node_capacity = _node_capacity(parts, accelerators, written)
+    node_capacity = _node_capacity(settings, parts, accelerators, written)
     split_audit = [] if accelerators is None else [SplitAudit(accelerators, parts.clock)]
     for collector in split_audit:
         telemetry.registry.register(collector)
@@ -333,13 +336,15 @@ def _accelerators(parts: _Parts) -> ClusterAccelerators | None:
 
 
 def _node_capacity(
-    parts: _Parts, accelerators: ClusterAccelerators | None, written: WrittenCounts
+    settings: ControllerSettings, parts: _Parts, accelerators: ClusterAccelerators | None, written: WrittenCounts
 ) -> NodeCapacityKeeper | None:
     if accelerators is None:
         return None
     limits = KarpenterNodePoolLimits(parts.connection, parts.elector.is_leader) if parts.elector else None
     scale = ScaleSubresourceActuator(parts.connection, parts.is_leader, parts.clock, written)
-    prewarmer = Prewarmer(WatchedPlaceholders(parts.cluster), scale if parts.elector else None)
+    buffers = CapacityBuffers(parts.connection, parts.cluster, parts.is_leader, settings.lease.namespace)
+    placeholders = PlaceholderPods(WatchedPlaceholders(parts.cluster), scale)
+    prewarmer = Prewarmer(placeholders, buffers, is_dry_run=parts.elector is None)
     return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER, prewarmer)
 
 

@@ -92,12 +92,24 @@ class NodeCapacityPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class WarmOutcome:
+    """What came of holding nodes ready: how many and what for, or why none are."""
+
+    reason: Reason  # NodesHeldReady where all is well
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class CapacityOutcome:
-    """What came of planning: the plan (None: there could be none), whether the limits say the same, or why not."""
+    """What came of planning: the plan (None: there could be none), whether the limits say the same, or why not.
+
+    `warm` is what came of holding nodes ready; None where nobody wants that.
+    """
 
     plan: NodeCapacityPlan | None
     reason: Reason  # LimitsInStep where all is well
     message: str
+    warm: WarmOutcome | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,6 +242,16 @@ class AcceleratorPoolSpec(ParameterModel):
         )
 
     @property
+    def held_ready(self) -> Prewarm | None:
+        """How nodes are held ready, with the spare ones filled in; None where none are, or nothing is managed."""
+        if self.prewarm is None or not self.prewarm.holds_nodes or self.mode is not AcceleratorPoolMode.MANAGE:
+            return None
+        if self.prewarm.spare_nodes is not None:
+            return self.prewarm
+        spare_nodes = 1 if self.latency_class is LatencyClass.INTERACTIVE else 0
+        return self.prewarm.model_copy(update={"spare_nodes": spare_nodes})
+
+    @property
     def on_demand_floor_percent(self) -> int:
         """The least share of nodes on demand; 100 where spot is not used for replicas."""
         return 100 if self.split is None else self.split.floor_percent

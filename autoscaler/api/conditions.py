@@ -41,6 +41,7 @@ class ConditionType(StrEnum):
     SCALERS_COUNTED = "ScalersCounted"
     ACCELERATORS_SUFFICIENT = "AcceleratorsSufficient"
     LIMITS_IN_STEP = "LimitsInStep"
+    NODES_HELD_READY = "NodesHeldReady"
     SPLIT_KEPT = "SplitKept"
     CONSOLIDATION_FITS = "ConsolidationFits"
     DISRUPTION_ALLOWED = "DisruptionAllowed"

@@ -14,7 +14,7 @@ from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType,
 from policies.capacity_split import CapacityType, is_split_kept, on_demand_beside
 from policies.disruption_hold import DisruptionOutcome
 from policies.latency_class import ConsolidationSettings, LatencyClass, judge_consolidation
-from policies.node_capacity import CapacityOutcome
+from policies.node_capacity import CapacityOutcome, WarmOutcome
 from policies.reasons import Reason
 from policies.wording import counted
 
@@ -125,6 +125,8 @@ def observe_accelerator_pool(
         judged.append(_split_kept(counts, pool.spec.split.floor_percent))
     if outcome is not None:
         judged.append(_in_step(outcome))
+    if outcome is not None and outcome.warm is not None:
+        judged.append(_held_ready(outcome.warm))
     if pool.spec.latency_class is not None:
         judged.append(_consolidation_fits(pool, pool.spec.latency_class, consolidation or {}))
     if disruption is not None:
@@ -209,6 +211,11 @@ def _in_step(outcome: CapacityOutcome) -> _Judgement:
     is_in_step = outcome.reason is Reason.LIMITS_IN_STEP
     status = ConditionStatus.TRUE if is_in_step else ConditionStatus.FALSE
     return ConditionType.LIMITS_IN_STEP, status, outcome.reason, outcome.message
+
+
+def _held_ready(warm: WarmOutcome) -> _Judgement:
+    status = ConditionStatus.TRUE if warm.reason is Reason.NODES_HELD_READY else ConditionStatus.FALSE
+    return ConditionType.NODES_HELD_READY, status, warm.reason, warm.message
 
 
 def _consolidation_fits(

@@ -11,10 +11,11 @@ from policies.parameter_model import CelRule, ParameterModel
 
 
 class PrewarmMethod(StrEnum):
-    """By replicas that come early (forecast and readyBy do that), or by pods that hold nodes and do nothing."""
+    """By replicas that come early (forecast and readyBy do that), or by what holds nodes and does nothing."""
 
     REPLICAS = "Replicas"
     PLACEHOLDER_PODS = "PlaceholderPods"
+    CAPACITY_BUFFER = "CapacityBuffer"
 
 
 class PlaceholderRef(ParameterModel):
@@ -41,18 +42,23 @@ class Prewarm(ParameterModel):
         default=PrewarmMethod.REPLICAS,
         description=(
             "Replicas (default): nodes come with the replicas, which forecasts and schedules ask for early. "
-            "PlaceholderPods: pods of low priority hold the nodes that are expected, and hand them over."
+            "PlaceholderPods: pods of low priority hold the nodes that are expected, and hand them over. "
+            "CapacityBuffer: Karpenter keeps them ready by itself (1.14 and later, feature gate CapacityBuffer); the "
+            "buffer is made in the controller's namespace."
         ),
     )
     placeholder_ref: PlaceholderRef | None = Field(
         default=None,
         description="Deployment of the placeholders, with a negative priority; needed with method PlaceholderPods.",
     )
-    spare_nodes: int = Field(
-        default=0,
+    spare_nodes: int | None = Field(
+        default=None,
         ge=0,
         le=100,
-        description="Nodes held ready at all times, for what nobody foresees. Default 0; 1 suits interactive pools.",
+        description=(
+            "Nodes held ready at all times, for what nobody foresees. Default 1 with latencyClass Interactive, else 0; "
+            "none with method Replicas."
+        ),
     )
     lead_seconds: int = Field(
         default=300,
@@ -71,17 +77,21 @@ class Prewarm(ParameterModel):
             ".placeholderRef",
         ),
         CelRule(
-            "self.method == 'PlaceholderPods' || self.spareNodes == 0",
-            "spareNodes needs method PlaceholderPods",
+            "self.method != 'Replicas' || !has(self.spareNodes) || self.spareNodes == 0",
+            "spareNodes needs method PlaceholderPods or CapacityBuffer",
             ".spareNodes",
         ),
     )
 
     @model_validator(mode="after")
     def _check_method(self) -> Self:
-        holds_nodes = self.method is PrewarmMethod.PLACEHOLDER_PODS
-        if holds_nodes != (self.placeholder_ref is not None):
+        if (self.method is PrewarmMethod.PLACEHOLDER_PODS) != (self.placeholder_ref is not None):
             raise ValueError("placeholderRef goes with method PlaceholderPods")
-        if self.spare_nodes and not holds_nodes:
-            raise ValueError("spareNodes needs method PlaceholderPods")
+        if self.spare_nodes and not self.holds_nodes:
+            raise ValueError("spareNodes needs method PlaceholderPods or CapacityBuffer")
         return self
+
+    @property
+    def holds_nodes(self) -> bool:
+        """Whether nodes are held ready by something else than replicas."""
+        return self.method is not PrewarmMethod.REPLICAS

@@ -13,22 +13,23 @@ from typing import Protocol
 
 from autoscaler.actuators.actuator import ActuationFailed
 from autoscaler.actuators.node_pool_limits import NodePoolLimits
-from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool, NodePools
+from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool
 from autoscaler.api.node_shape import NodeShape, amount_of
-from autoscaler.api.prewarm import Prewarm
-from autoscaler.controller.capacity_splits import SplitGround, SplitMemory, splits_of
-from autoscaler.controller.prewarming import Prewarmer, PrewarmPlan, PrewarmProblem
+from autoscaler.api.prewarm import PrewarmMethod
+from autoscaler.controller.capacity_splits import SplitMemory, splits_of
+from autoscaler.controller.managed_pool import ManagedPool, as_seen, managed, nodes_of_split, split_ground, states
+from autoscaler.controller.prewarming import Prewarmer, PrewarmPlan
 from autoscaler.controller.replica_wish import ReplicaWish, node_demands, share_demand
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.node_pools import NodePoolSeen, NodePoolSource
 from autoscaler.observers.workload import TargetPart
 from policies.accelerator_sharing import AcceleratorAllowance, AcceleratorDemand, share_accelerators
-from policies.capacity_split import CapacityType, ReplicaSplit
+from policies.capacity_split import ReplicaSplit
 from policies.node_capacity import (
     CapacityOutcome,
-    NodeCapacityParameters,
     NodePoolPlan,
     NodePoolState,
+    WarmOutcome,
     ceiling_nodes,
     plan_node_capacity,
 )
@@ -80,18 +81,6 @@ class NodeCapacity(Protocol):
     def forget_all(self) -> None:
         """Drops wishes and allowances: somebody else has decided since."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class _ManagedPool:
-    """An AcceleratorPool in mode Manage, as far as a plan needs it."""
-
-    name: str
-    parameters: NodeCapacityParameters
-    shape: NodeShape
-    node_pools: NodePools
-    prewarm: Prewarm | None = None
-    stated: NodeShape | None = None  # what the spec says of a node, where real ones bring more
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,18 +143,18 @@ class NodeCapacityKeeper:
         self._wishes = kept | {wish.key: wish for wish in wishes}
         pool_of = dict(referring) | {key: wish.accelerator_pool for key, wish in self._wishes.items()}
         known = [pool for pool in self._pools.accelerator_pools() if isinstance(pool, AcceleratorPool)]
-        managed = [each for pool in known if (each := _managed(pool)) is not None]
+        managed_pools = [each for pool in known if (each := managed(pool)) is not None]
         has_splits = any(wish.parts for wish in self._wishes.values())
-        seen = self._node_pools.node_pools() if managed or has_splits else {}
+        seen = self._node_pools.node_pools() if managed_pools or has_splits else {}
         node_pools = {name: each.at(now_seconds) for name, each in seen.items()}
         splits = self._split(known, node_pools) if has_splits else {}
         self._split_nodes = {
-            pool.name: nodes for pool in known if (nodes := _nodes_of_split(pool, node_pools)) is not None
+            pool.name: nodes for pool in known if (nodes := nodes_of_split(pool, node_pools)) is not None
         }
         outcomes: dict[str, CapacityOutcome] = {}
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
-        for stated in managed:
-            pool = _as_seen(stated, node_pools)
+        for stated in managed_pools:
+            pool = as_seen(stated, node_pools)
             named = sorted(key for key, name in pool_of.items() if name == pool.name)
             left_out = [key for key in named if self._is_left_out(key, now_seconds)]
             members = [key for key in named if key not in left_out]
@@ -175,16 +164,18 @@ class NodeCapacityKeeper:
                 allowances |= {key: self._allowances[key] for key in members if key in self._allowances}
                 continue
             mine = [self._wishes[key] for key in members]
-            allowances |= _allowances(pool, mine, _states(pool.node_pools, node_pools))
+            allowances |= _allowances(pool, mine, states(pool.node_pools, node_pools))
             outcome = self._provide_nodes(pool, mine, splits, node_pools, now_seconds)
             outcomes[pool.name] = _without(outcome, left_out) if left_out else outcome
+        if self._prewarmer is not None:
+            self._prewarmer.release([pool.name for pool in known if not _holds_places(pool)])
         self._undecided = {key: since for key, since in self._undecided.items() if key in pool_of}
         self._allowances, self._outcomes = allowances, outcomes
         return splits
 
     def _provide_nodes(
         self,
-        pool: _ManagedPool,
+        pool: ManagedPool,
         wishes: Sequence[ReplicaWish],
         splits: Mapping[PoolKey, ReplicaSplit],
         node_pools: Mapping[str, NodePoolSeen],
@@ -193,31 +184,28 @@ class NodeCapacityKeeper:
         """Limits for replicas and for what is held ready, then the placeholders, which go before replicas come."""
         by_key = {wish.key: node_demands(wish, splits.get(wish.key)) for wish in wishes}
         demands = [demand for each in by_key.values() for demand in each]
-        warm = self._plan_warm_nodes(pool, wishes, by_key, node_pools)
+        warm = self._plan_warm_nodes(pool, wishes, by_key, node_pools, now_seconds)
         if isinstance(warm, PrewarmPlan):
             demands.append(warm.demand)
         outcome = self._bring_in_step(pool, demands, node_pools, now_seconds)
-        problem = self._prewarmer.carry_out(warm) if isinstance(warm, PrewarmPlan) and self._prewarmer else warm
-        if isinstance(warm, PrewarmPlan) and warm.warm.nodes:
-            outcome = replace(outcome, message=f"{outcome.message}; {warm.sentence}")
-        if isinstance(problem, PrewarmProblem):
-            is_first = outcome.reason is Reason.LIMITS_IN_STEP
-            reason = problem.reason if is_first else outcome.reason
-            return replace(outcome, reason=reason, message=f"{problem.message}; {outcome.message}")
-        return outcome
+        if isinstance(warm, PrewarmPlan) and self._prewarmer is not None:
+            return replace(outcome, warm=self._prewarmer.carry_out(warm))
+        return outcome if isinstance(warm, PrewarmPlan) else replace(outcome, warm=warm)
 
     def _plan_warm_nodes(
         self,
-        pool: _ManagedPool,
+        pool: ManagedPool,
         wishes: Sequence[ReplicaWish],
         demands: Mapping[PoolKey, Sequence[AcceleratorDemand]],
         node_pools: Mapping[str, NodePoolSeen],
-    ) -> PrewarmPlan | PrewarmProblem | None:
-        if pool.prewarm is None or self._prewarmer is None:
+        now_seconds: float,
+    ) -> PrewarmPlan | WarmOutcome | None:
+        held = pool.held(node_pools)
+        if held is None or self._prewarmer is None:
             return None
-        ceiling = ceiling_nodes(pool.parameters, _states(pool.node_pools, node_pools))
+        ceiling = ceiling_nodes(pool.parameters, states(pool.node_pools, node_pools))
         by_key = {wish.key: wish for wish in wishes}
-        return self._prewarmer.plan(pool.prewarm, pool.parameters.accelerators_per_node, demands, by_key, ceiling)
+        return self._prewarmer.plan(held, demands, by_key, ceiling, now_seconds)
 
     def asked_for(self, key: PoolKey, parts: Sequence[TargetPart]) -> int | None:
         """The count that two targets as they stand were made for; None where it is not known."""
@@ -229,7 +217,7 @@ class NodeCapacityKeeper:
         splits: dict[PoolKey, ReplicaSplit] = {}
         for pool in pools:
             mine = [wish for wish in self._wishes.values() if wish.accelerator_pool == pool.name]
-            splits |= splits_of(_split_ground(pool, node_pools), mine)
+            splits |= splits_of(split_ground(pool, node_pools), mine)
         for key, split in splits.items():
             self._splits.note(key, self._wishes[key].desired, split)
         return splits
@@ -252,7 +240,7 @@ class NodeCapacityKeeper:
 
     def _bring_in_step(
         self,
-        pool: _ManagedPool,
+        pool: ManagedPool,
         demands: Sequence[AcceleratorDemand],
         node_pools: Mapping[str, NodePoolSeen],
         now_seconds: float,
@@ -260,7 +248,7 @@ class NodeCapacityKeeper:
         shape, named = pool.shape, pool.node_pools
         if named.on_demand not in node_pools:
             return CapacityOutcome(None, Reason.NODE_POOL_NOT_FOUND, f"there is no NodePool {named.on_demand}")
-        plan = plan_node_capacity(pool.parameters, demands, _states(named, node_pools))
+        plan = plan_node_capacity(pool.parameters, demands, states(named, node_pools))
         problems = [_shape_problem(node_pools[each.name], pool.stated or shape) for each in plan.node_pools]
         problems += [self._write(node_pools[each.name], each, shape, now_seconds) for each in plan.node_pools]
         if named.spot is not None and named.spot not in node_pools:
@@ -327,32 +315,13 @@ class NodeCapacityKeeper:
         return replace(before, contested=seen.limits, contested_since_seconds=since)
 
 
-def _managed(pool: AcceleratorPool) -> _ManagedPool | None:
-    """The pool as a plan needs it; None where nothing of it is managed."""
-    spec, parameters = pool.spec, pool.spec.capacity_parameters()
-    if parameters is None or spec.node_shape is None:
-        return None
-    return _ManagedPool(pool.name, parameters, spec.node_shape.shape, spec.node_pools, spec.prewarm)
-
-
-def _as_seen(pool: _ManagedPool, node_pools: Mapping[str, NodePoolSeen]) -> _ManagedPool:
-    """The pool with nodes as large as the real ones, where these contradict its spec; a condition names both."""
-    seen = [node_pools[name] for name in pool.node_pools.names if name in node_pools]
-    shape = pool.shape.as_large_as(capacity for each in seen for capacity in each.capacities)
-    if shape.resources == pool.shape.resources:
-        return pool
-    before, each = pool.parameters, shape.accelerators
-    accelerators = None if before.ceiling_nodes is None else before.ceiling_nodes * before.accelerators_per_node
-    parameters = replace(
-        before,
-        accelerators_per_node=each,
-        ceiling_nodes=None if accelerators is None else accelerators // each,
-    )
-    return replace(pool, parameters=parameters, shape=shape, stated=pool.shape)
+def _holds_places(pool: AcceleratorPool) -> bool:
+    """Whether we make a CapacityBuffer for it."""
+    return pool.spec.held_ready is not None and pool.spec.held_ready.method is PrewarmMethod.CAPACITY_BUFFER
 
 
 def _allowances(
-    pool: _ManagedPool, wishes: Sequence[ReplicaWish], states: Sequence[NodePoolState]
+    pool: ManagedPool, wishes: Sequence[ReplicaWish], states: Sequence[NodePoolState]
 ) -> Mapping[PoolKey, AcceleratorAllowance]:
     # Whole nodes: a ceiling of 20 accelerators on nodes of 8 holds 16.
     nodes = ceiling_nodes(pool.parameters, states)
@@ -362,36 +331,6 @@ def _allowances(
     names = {f"{namespace}/{name}": (namespace, name) for namespace, name in (wish.key for wish in wishes)}
     shared = share_accelerators(accelerators, [share_demand(wish) for wish in wishes], pool.name)
     return {names[name]: allowance for name, allowance in shared.items()}
-
-
-def _split_ground(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) -> SplitGround:
-    """Where there is no Karpenter (or its NodePools may not be read), spot is taken to be on sale."""
-    spec = pool.spec
-    spot = None if spec.node_pools.spot is None else node_pools.get(spec.node_pools.spot)
-    return SplitGround(
-        on_demand_floor_percent=spec.on_demand_floor_percent,
-        accelerators_per_node=None if spec.node_shape is None else spec.node_shape.accelerators,
-        can_buy_spot=not node_pools if spot is None else spot.makes_nodes,
-        spot_nodes=0 if spot is None else spot.nodes_in_use,
-    )
-
-
-def _nodes_of_split(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) -> NodesOfSplit | None:
-    """None without a split, and where its NodePools have not been seen."""
-    in_use = {state.capacity_type: state.nodes_in_use for state in _states(pool.spec.node_pools, node_pools)}
-    if pool.spec.split is None or len(in_use) < len(CapacityType):
-        return None
-    return NodesOfSplit(pool.spec.split.floor_percent, in_use[CapacityType.ON_DEMAND], in_use[CapacityType.SPOT])
-
-
-def _states(named: NodePools, node_pools: Mapping[str, NodePoolSeen]) -> list[NodePoolState]:
-    """The NodePools that are there, on demand first."""
-    kinds = {named.on_demand: CapacityType.ON_DEMAND, named.spot: CapacityType.SPOT}
-    return [
-        NodePoolState(name, kind, seen.nodes_in_use, seen.makes_nodes, seen.nodes_deleting)
-        for name, kind in kinds.items()
-        if name is not None and (seen := node_pools.get(name)) is not None
-    ]
 
 
 def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:

@@ -87,4 +87,5 @@ def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode], launches: tuple[L
         is_judged=pool.is_judged,
         launches=launches,
         nodes_deleting=len(nodes) - len(staying),
+        taints=pool.taints,
     )

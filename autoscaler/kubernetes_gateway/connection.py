@@ -109,6 +109,10 @@ class ApiConnection:
         """The replaced document; Conflict when `metadata.resourceVersion` is not the newest."""
         return self._write("update", "PUT", path, body, "application/json", None)
 
+    def delete(self, path: str) -> Document | ApiFailure:
+        """The deleted document, or a status; NotFound when it is not there."""
+        return self._request("delete", "DELETE", path, None, read_seconds=WRITE_TIMEOUT_SECONDS)
+
     def close(self) -> None:
         """Closes idle connections."""
         self._client.close()

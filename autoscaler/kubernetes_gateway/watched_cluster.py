@@ -45,6 +45,14 @@ from autoscaler.kubernetes_gateway.watched_objects import (
     reduce_scaled_object,
 )
 from autoscaler.kubernetes_gateway.watched_target import WatchedTarget, target_reduction
+from autoscaler.observers.capacity_buffers import API_VERSION as BUFFERS_API_VERSION
+from autoscaler.observers.capacity_buffers import (
+    POOL_LABEL,
+    BuffersNotRead,
+    BuffersNotServed,
+    CapacityBufferSeen,
+    reduce_capacity_buffer,
+)
 from policies.launch_breaker import LaunchResult
 
 OWN_API_VERSION = "tokenscaler.io/v1alpha1"
@@ -88,7 +96,9 @@ class WatchedCluster:
         namespaces: tuple[str, ...] | None = None,
         watches_own_objects: bool = True,
         watches_nodes: bool = False,
+        buffer_namespace: str | None = None,
     ) -> None:
+        """`buffer_namespace` is where our CapacityBuffers are; None: we make none."""
         self._connection = connection
         self._clock = clock
         self._namespaces = namespaces
@@ -116,6 +126,8 @@ class WatchedCluster:
         self.launch_notes: Final = LaunchNotes()
         self.node_claims: WatchedKind[WatchedNodeClaim] | None = None
         self.given_up: WatchedKind[GivenUp] | None = None
+        self._buffer_namespace = buffer_namespace
+        self.buffers: WatchedKind[CapacityBufferSeen] | None = None
         if watches_own_objects:
             self.inference_scalers = self._watch(
                 OWN_API_VERSION, "inferencescalers", reduce_own_object, on_change=self._wake.set
@@ -146,6 +158,7 @@ class WatchedCluster:
             "nodepools": self.node_pools,
             "nodeclaims": self.node_claims,
             "events": self.given_up,
+            "capacitybuffers": self.buffers,
         }
         return {name: kind for name, kind in kinds.items() if kind is not None}
 
@@ -156,7 +169,7 @@ class WatchedCluster:
         Stays True from then on: a kind that is wanted later concerns only those who want it. So does one that cannot
         be read. Nodes and what steers them lie outside namespaces: who may not read them can still scale.
         """
-        outside = (self.nodes, self.accelerator_pools, self.node_pools, self.node_claims, self.given_up)
+        outside = (self.nodes, self.accelerator_pools, self.node_pools, self.node_claims, self.given_up, self.buffers)
         if not self._has_synced:
             self._has_synced = (
                 all(kind.has_synced or (kind in outside and bool(kind.problems)) for kind in self.fixed_kinds.values())
@@ -176,6 +189,15 @@ class WatchedCluster:
         if self.node_claims is None or self.given_up is None:
             return {}
         return self.launch_notes.results(self.node_claims.all(), self.given_up.all())
+
+    def capacity_buffers(self) -> Mapping[str, CapacityBufferSeen] | BuffersNotServed | BuffersNotRead:
+        """Our CapacityBuffers by the AcceleratorPool that they are for."""
+        if self.buffers is None or not self.buffers.has_synced:
+            problems = () if self.buffers is None else self.buffers.problems
+            return BuffersNotRead(problems[0] if problems else None)
+        if self.buffers.is_absent:
+            return BuffersNotServed()
+        return {buffer.pool: buffer for buffer in self.buffers.all()}
 
     def monotonic_seconds(self) -> float:
         """The clock by which ages are counted."""
@@ -247,6 +269,7 @@ class WatchedCluster:
             self._wake.clear()
             self._note_wanted_kinds()
             self._watch_launches_once()
+            self._watch_buffers_once()
             with self._lock:
                 kinds = dict(self._kinds)
             for name, kind in kinds.items():
@@ -269,6 +292,22 @@ class WatchedCluster:
         given_up.start()
         node_claims.start()
         self.given_up, self.node_claims = given_up, node_claims
+
+    def _watch_buffers_once(self) -> None:
+        """Begins to watch our CapacityBuffers when a pool wants one, or has had nodes held ready before."""
+        if self.accelerator_pools is None or self.buffers is not None or self._buffer_namespace is None:
+            return
+        if not any(map(_may_have_buffer, self.accelerator_pools.all())):
+            return
+        buffers = self._watch(
+            BUFFERS_API_VERSION,
+            "capacitybuffers",
+            reduce_capacity_buffer,
+            namespaces=(self._buffer_namespace,),
+            selection={"labelSelector": POOL_LABEL},
+        )
+        buffers.start()
+        self.buffers = buffers
 
     def _note_wanted_kinds(self) -> None:
         """Looks up the kinds that InferenceScalers name as soon as they appear, before anybody asks."""
@@ -317,6 +356,13 @@ class WatchedCluster:
             self._kinds.pop(name, None)
         if kind.objects is not None:
             kind.objects.stop()
+
+
+def _may_have_buffer(pool: Document) -> bool:
+    """Whether an AcceleratorPool has, or may still have, a CapacityBuffer; a condition tells of the time before."""
+    spec, status = pool.get("spec") or {}, pool.get("status") or {}
+    held = [each for each in status.get("conditions") or () if each.get("type") == "NodesHeldReady"]
+    return bool(held) or (spec.get("prewarm") or {}).get("method") == "CapacityBuffer"
 
 
 def _target_references(scaler: Document) -> list[Document]:

@@ -14,6 +14,7 @@ from typing import Any
 from autoscaler.api.document import rfc3339_seconds
 from autoscaler.api.held_budgets import ANNOTATION as HELD_BUDGETS
 from autoscaler.api.karpenter_duration import duration_seconds
+from autoscaler.api.taints import Taint, read_taints
 from autoscaler.observers.node_pools import DisruptionSeen
 from policies.latency_class import ConsolidationSettings
 
@@ -96,6 +97,7 @@ def reduce_pod(document: Document) -> WatchedPod | None:
         return None
     conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
     ready, scheduled = conditions.get("Ready") or {}, conditions.get("PodScheduled") or {}
+    taints: tuple[Taint, ...] = ()  # of its nodes
     scheduling_changed_at_seconds = rfc3339_seconds(scheduled.get("lastTransitionTime"))
     containers = status.get("containerStatuses") or ()
     return WatchedPod(
@@ -239,9 +241,15 @@ def _disruption(document: Document) -> DisruptionSeen:
             sys.intern(str(disruption.get("consolidationPolicy", "WhenEmptyOrUnderutilized"))),
             duration_seconds(after),
             duration_seconds(str(node.get("expireAfter", "720h"))),
+        taints=read_taints(_template_spec(document).get("taints")),
         ),
         consolidate_after=after,
         budgets=tuple(disruption.get("budgets") or ()),
+def _template_spec(document: Document) -> Mapping[str, Any]:
+    template: Mapping[str, Any] = (document.get("spec") or {}).get("template") or {}
+    return template.get("spec") or {}
+
+
         held=annotations.get(HELD_BUDGETS),
         has_annotations=bool(annotations),
     )

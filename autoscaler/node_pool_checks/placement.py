@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.api.accelerators import RESOURCE_NAME
 from autoscaler.api.node_shape import amount_of
+from autoscaler.api.taints import HARD_EFFECTS, tolerates_all
 from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.limits import shape_of
 from autoscaler.node_pool_checks.survey_types import NODE_POOL_KEY, ServingTarget, Survey, SurveyedNodePool
 
-HARD_EFFECTS = ("NoSchedule", "NoExecute")
 # Karpenter takes a node whose pods all have a lower priority for an empty one (1 + priority / 2^25 <= 0).
 LOWEST_PRIORITY = -(2**25)
 
@@ -87,7 +87,7 @@ def _selector(survey: Survey, pool: AcceleratorPool, target: ServingTarget) -> I
         for name, node_pool in survey.node_pools.items()
         if name not in mine
         and _selects(target.node_selector, node_pool)
-        and _tolerates(target, node_pool)
+        and tolerates_all(target.tolerations, node_pool.taints)
         and _has_accelerators(node_pool)
     )
     if strangers:
@@ -103,7 +103,7 @@ def _selector(survey: Survey, pool: AcceleratorPool, target: ServingTarget) -> I
 def _tolerations(survey: Survey, pool: AcceleratorPool, target: ServingTarget) -> Iterator[Finding]:
     for name in pool.spec.node_pools.names:
         node_pool = survey.node_pools.get(name)
-        if node_pool is None or _tolerates(target, node_pool):
+        if node_pool is None or tolerates_all(target.tolerations, node_pool.taints):
             continue
         taints = ", ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in node_pool.taints)
         yield Finding(
@@ -131,14 +131,6 @@ def _selects(selector: Mapping[str, str], node_pool: SurveyedNodePool) -> bool:
     """Whether nodes of the NodePool can have these labels. Keys of which it says nothing may be there all the same."""
     values = dict(node_pool.values) | {NODE_POOL_KEY: (node_pool.name,)}
     return all(wanted in values.get(key, (wanted,)) for key, wanted in selector.items())
-
-
-def _tolerates(target: ServingTarget, node_pool: SurveyedNodePool) -> bool:
-    return all(
-        any(toleration.tolerates(taint) for toleration in target.tolerations)
-        for taint in node_pool.taints
-        if taint.effect in HARD_EFFECTS
-    )
 
 
 def _has_accelerators(node_pool: SurveyedNodePool) -> bool:

@@ -11,6 +11,7 @@ from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.api.accelerators import accelerators_of_template
 from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.api.karpenter_duration import duration_seconds
+from autoscaler.api.taints import Taint, Toleration, read_taints, read_tolerations
 from autoscaler.finding import Finding
 
 Document = Mapping[str, Any]
@@ -22,33 +23,6 @@ NODE_POOL_KEY = "karpenter.sh/nodepool"
 _BY_HAND = frozenset({"kubectl-edit", "kubectl-patch", "kubectl-create", "kubectl-replace", "tokenscaler"})
 # Kubernetes' default where a pod template does not say.
 DEFAULT_GRACE_SECONDS = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """A taint of a NodePool's nodes."""
-
-    key: str
-    value: str
-    effect: str
-
-
-@dataclass(frozen=True, slots=True)
-class Toleration:
-    """What a pod puts up with; an empty key tolerates all, an empty effect every effect."""
-
-    key: str
-    operator: str
-    value: str
-    effect: str
-
-    def tolerates(self, taint: Taint) -> bool:
-        """Whether the pod may run beside this taint, as the scheduler sees it."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if not self.key:
-            return self.operator == "Exists"
-        return self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +168,7 @@ def read_node_pool(document: Document, capacities: Iterable[Mapping[str, str]] =
         limits={key: str(amount) for key, amount in (spec.get("limits") or {}).items()},
         limit_appliers=appliers(metadata, "f:limits"),
         values=_values(node.get("requirements") or (), (template.get("metadata") or {}).get("labels") or {}),
-        taints=tuple(
-            Taint(str(each.get("key")), str(each.get("value") or ""), str(each.get("effect")))
-            for each in node.get("taints") or ()
-        ),
+        taints=read_taints(node.get("taints")),
         consolidation_policy=str(disruption.get("consolidationPolicy", "WhenEmptyOrUnderutilized")),
         consolidate_after_seconds=duration_seconds(disruption.get("consolidateAfter", "0s")),
         budgets=tuple(map(_budget, disruption.get("budgets", [{"nodes": "10%"}]))),
@@ -220,13 +191,7 @@ def read_target(scaler: InferenceScaler, document: Document) -> ServingTarget:
         accelerators=scaler.spec.accelerators_per_replica or accelerators_of_template(document),
         requests=_requests(pod.get("containers") or ()),
         node_selector={key: str(value) for key, value in (pod.get("nodeSelector") or {}).items()},
-        tolerations=tuple(
-            Toleration(
-                *(str(each.get(key) or default) for key, default in (("key", ""), ("operator", "Equal"))),
-                *(str(each.get(key) or "") for key in ("value", "effect")),
-            )
-            for each in pod.get("tolerations") or ()
-        ),
+        tolerations=read_tolerations(pod.get("tolerations")),
         grace_seconds=DEFAULT_GRACE_SECONDS if grace_seconds is None else float(grace_seconds),
         priority_class=str(pod.get("priorityClassName") or ""),
         keeps_off_disruption="karpenter.sh/do-not-disrupt" in annotations,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from autoscaler.api.taints import Taint
 from policies.latency_class import ConsolidationSettings
 from policies.launch_breaker import LaunchProblem, LaunchResult, launch_problem
 
@@ -40,6 +41,7 @@ class NodePoolSeen:
     is_judged: bool = True  # Karpenter has looked at the spec that stands there now
     launches: tuple[LaunchResult, ...] = ()
     launch_problem: LaunchProblem | None = None
+    taints: tuple[Taint, ...] = ()
 
     @property
     def makes_nodes(self) -> bool:

@@ -153,6 +153,8 @@ ACCEPTED = [
     pool(
         "a spot cap that leaves one spot node",
         {"nodeShape": {"accelerators": 8}, "split": {"spotCapPercent": 30}, "ceilings": {"accelerators": 32}},
+    pool("a pool whose nodes Karpenter keeps ready", {"prewarm": {"method": "CapacityBuffer", "spareNodes": 2}}),
+    pool("a pool for whose nodes a buffer is made, spare ones by its class", {"prewarm": {"method": "CapacityBuffer"}}),
     ),
     pool(
         "a managed pool whose budgets are closed while it grows",
@@ -325,7 +327,9 @@ REFUSED = [
     pool("placeholders that nobody names", {"prewarm": {"method": "PlaceholderPods"}},
          "spec.prewarm", "placeholderRef goes with"),
     pool("spare nodes that nothing holds", {"prewarm": {"spareNodes": 1}}, "spec.prewarm", "needs method"),
-    pool("a method that there is not", {"prewarm": {"method": "CapacityBuffer"}}, "spec.prewarm.method", "'Replicas'"),
+    pool("a method that there is not", {"prewarm": {"method": "Balloons"}}, "spec.prewarm.method", "'Replicas'"),
+    pool("placeholders beside a buffer", {"prewarm": {"method": "CapacityBuffer",
+         "placeholderRef": {"namespace": "inference", "name": "warm"}}}, "spec.prewarm", "placeholderRef goes with"),
     pool("a ceiling of nothing", {"ceilings": {}}, "spec.ceilings", "accelerators, dollarsPerHour or both"),
     pool("a ceiling in dollars without prices", {"ceilings": {"dollarsPerHour": "3000"}},
          "spec", "needs nodeDollarsPerHour"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
+from autoscaler.actuators.placeholder_pods import PlaceholderPods
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolSpec, parse_accelerator_pool
 from autoscaler.api.prewarm import PlaceholderRef
 from autoscaler.controller.node_capacity import FOREIGN_WRITE_SECONDS, NodeCapacityKeeper
@@ -16,6 +17,7 @@ from autoscaler.observers.placeholders import Placeholders
 from autoscaler.observers.workload import ScaleTarget, TargetPart
 from policies.capacity_split import CapacityType, TargetCounts
 from policies.launch_breaker import LaunchFailure, LaunchResult, Offering
+from policies.node_capacity import WarmOutcome
 from policies.reasons import Reason
 
 SHAPE = {"accelerators": 8, "cpu": 192, "memory": "2048Gi"}
@@ -411,25 +413,34 @@ def test_limits_that_nobody_looks_at_are_said() -> None:
 def test_nodes_that_are_held_ready_have_their_place_within_the_limits() -> None:
     warm = {"method": "PlaceholderPods", "placeholderRef": {"namespace": "inference", "name": "warm"}, "spareNodes": 1}
     cluster, placeholders = FakeCluster(spec=MANAGED | {"prewarm": warm}), FakePlaceholders()
-    keeper = NodeCapacityKeeper(cluster, cluster, cluster, "tokenscaler", Prewarmer(placeholders, placeholders))
+    keeper = warming_keeper_of(cluster, placeholders)
     provide(keeper, wish(3))
     assert cluster.written == [("od", {"nvidia.com/gpu": "40", "cpu": "960"})], "three, one to spare and one held ready"
     assert placeholders.written == [1]
     outcome = keeper.outcome("h100")
     assert outcome is not None
     assert outcome.reason is Reason.LIMITS_IN_STEP
-    assert "1 node held ready by placeholders" in outcome.message
+    assert outcome.warm == WarmOutcome(
+        Reason.NODES_HELD_READY,
+        "1 node held ready by Deployment inference/warm (0 for what is expected, 1 to spare)",
+    )
 
 
 def test_placeholders_that_are_not_there_are_told_and_limits_follow_all_the_same() -> None:
     warm = {"method": "PlaceholderPods", "placeholderRef": {"namespace": "inference", "name": "warm"}, "spareNodes": 1}
     cluster, placeholders = FakeCluster(spec=MANAGED | {"prewarm": warm}), FakePlaceholders(missing="there is none")
-    keeper = NodeCapacityKeeper(cluster, cluster, cluster, "tokenscaler", Prewarmer(placeholders, placeholders))
+    keeper = warming_keeper_of(cluster, placeholders)
     provide(keeper, wish(3))
     outcome = keeper.outcome("h100")
     assert outcome is not None
-    assert outcome.reason is Reason.PLACEHOLDERS_NOT_FOUND
+    assert outcome.reason is Reason.LIMITS_IN_STEP
+    assert outcome.warm == WarmOutcome(Reason.PLACEHOLDERS_NOT_FOUND, "there is none")
     assert cluster.written == [("od", {"nvidia.com/gpu": "32", "cpu": "768"})]
+
+
+def warming_keeper_of(cluster: FakeCluster, placeholders: FakePlaceholders) -> NodeCapacityKeeper:
+    prewarmer = Prewarmer(PlaceholderPods(placeholders, placeholders), None, is_dry_run=False)
+    return NodeCapacityKeeper(cluster, cluster, cluster, "tokenscaler", prewarmer)
 
 
 @dataclass

@@ -5,16 +5,20 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
+from autoscaler.actuators.node_holder import HeldPool
+from autoscaler.actuators.placeholder_pods import PlaceholderPods
 from autoscaler.api.prewarm import PlaceholderRef, Prewarm
-from autoscaler.controller.prewarming import Prewarmer, PrewarmPlan, PrewarmProblem
+from autoscaler.controller.prewarming import Prewarmer, PrewarmPlan
 from autoscaler.controller.replica_wish import ReplicaWish, node_demands
 from autoscaler.observers.placeholders import Placeholders
 from autoscaler.observers.workload import ScaleTarget
+from policies.node_capacity import WarmOutcome
 from policies.reasons import Reason
 from tests.builders import a_decision_input, a_policy
 
 KEY = ("inference", "chat")
 PREWARM = Prewarm(method="PlaceholderPods", placeholderRef={"namespace": "inference", "name": "warm"}, spareNodes=1)
+POOL = HeldPool("h100", "uid", PREWARM, "od", 8)
 
 
 @dataclass
@@ -45,9 +49,9 @@ def a_wish(desired: int, minimum_expected: int = 1, *, written: bool = True) -> 
 
 def a_plan(
     fake: FakePlaceholders, wish: ReplicaWish, ceiling: int | None = None, *, dry_run: bool = False
-) -> tuple[PrewarmPlan | PrewarmProblem | None, PrewarmProblem | None]:
-    prewarmer = Prewarmer(fake, None if dry_run else fake)
-    plan = prewarmer.plan(PREWARM, 8, {KEY: node_demands(wish, None)}, {KEY: wish}, ceiling)
+) -> tuple[PrewarmPlan | WarmOutcome, WarmOutcome | None]:
+    prewarmer = Prewarmer(PlaceholderPods(fake, fake), None, is_dry_run=dry_run)
+    plan = prewarmer.plan(POOL, {KEY: node_demands(wish, None)}, {KEY: wish}, ceiling, 0.0)
     return plan, prewarmer.carry_out(plan) if isinstance(plan, PrewarmPlan) else None
 
 
@@ -66,23 +70,23 @@ def test_placeholders_hold_what_is_expected_and_spare(
     wish: ReplicaWish, ceiling: int | None, stands: int, written: list[int]
 ) -> None:
     fake = FakePlaceholders(stands)
-    plan, problem = a_plan(fake, wish, ceiling)
+    plan, outcome = a_plan(fake, wish, ceiling)
     assert isinstance(plan, PrewarmPlan)
-    assert (fake.written, problem) == (written, None)
-    assert plan.demand.wanted_replicas == plan.count
+    assert (fake.written, outcome) == (written, WarmOutcome(Reason.NODES_HELD_READY, plan.sentence))
+    assert plan.demand.wanted_replicas == plan.pods
     assert plan.demand.current_replicas == 0, "what is given up goes at once"
 
 
 def test_what_stands_in_the_way_is_said() -> None:
     plan, _ = a_plan(FakePlaceholders(missing="there is no Deployment inference/warm"), a_wish(3))
-    assert plan == PrewarmProblem(Reason.PLACEHOLDERS_NOT_FOUND, "there is no Deployment inference/warm")
+    assert plan == WarmOutcome(Reason.PLACEHOLDERS_NOT_FOUND, "there is no Deployment inference/warm")
     _, problem = a_plan(FakePlaceholders(), a_wish(3), dry_run=True)
-    assert problem == PrewarmProblem(Reason.DRY_RUN, "Deployment inference/warm would be set from 0 to 2")
+    assert problem == WarmOutcome(Reason.DRY_RUN, "Deployment inference/warm would be set from 0 to 2")
     _, problem = a_plan(FakePlaceholders(refusal=ActuationFailed(Reason.FORBIDDEN, "403")), a_wish(3))
-    assert problem == PrewarmProblem(Reason.FORBIDDEN, "403")
+    assert problem == WarmOutcome(Reason.FORBIDDEN, "403")
 
 
 def test_a_plan_says_what_nodes_are_held_for() -> None:
     plan, _ = a_plan(FakePlaceholders(), a_wish(3, 5))
     assert isinstance(plan, PrewarmPlan)
-    assert plan.sentence == "3 nodes held ready by placeholders (2 for what is expected, 1 to spare)"
+    assert plan.sentence == "3 nodes held ready by Deployment inference/warm (2 for what is expected, 1 to spare)"

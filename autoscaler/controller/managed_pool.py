@@ -1,0 +1,97 @@
+"""An AcceleratorPool in mode Manage as a plan needs it: what its spec says, and what its real nodes make of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from autoscaler.actuators.node_holder import HeldPool
+from autoscaler.api.accelerator_pool import AcceleratorPool, NodePools
+from autoscaler.api.node_shape import NodeShape
+from autoscaler.api.prewarm import Prewarm
+from autoscaler.controller.capacity_splits import SplitGround
+from autoscaler.observers.node_pools import NodePoolSeen
+from policies.capacity_split import CapacityType
+from policies.node_capacity import NodeCapacityParameters, NodePoolState
+from policies.victims import NodesOfSplit
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedPool:
+    """An AcceleratorPool in mode Manage, as far as a plan needs it."""
+
+    name: str
+    uid: str
+    parameters: NodeCapacityParameters
+    shape: NodeShape
+    node_pools: NodePools
+    prewarm: Prewarm | None = None  # None: no node is held ready but by replicas
+    stated: NodeShape | None = None  # what the spec says of a node, where real ones bring more
+
+    def held(self, node_pools: Mapping[str, NodePoolSeen]) -> HeldPool | None:
+        """What is to be known to hold nodes ready; None where nobody wants that."""
+        if self.prewarm is None:
+            return None
+        seen = node_pools.get(self.node_pools.on_demand)
+        return HeldPool(
+            name=self.name,
+            uid=self.uid,
+            prewarm=self.prewarm,
+            node_pool=self.node_pools.on_demand,
+            accelerators_per_node=self.parameters.accelerators_per_node,
+            taints=() if seen is None else seen.taints,
+        )
+
+
+def managed(pool: AcceleratorPool) -> ManagedPool | None:
+    """The pool as a plan needs it; None where nothing of it is managed."""
+    spec, parameters = pool.spec, pool.spec.capacity_parameters()
+    if parameters is None or spec.node_shape is None:
+        return None
+    return ManagedPool(pool.name, pool.uid, parameters, spec.node_shape.shape, spec.node_pools, spec.held_ready)
+
+
+def as_seen(pool: ManagedPool, node_pools: Mapping[str, NodePoolSeen]) -> ManagedPool:
+    """The pool with nodes as large as the real ones, where these contradict its spec; a condition names both."""
+    seen = [node_pools[name] for name in pool.node_pools.names if name in node_pools]
+    shape = pool.shape.as_large_as(capacity for each in seen for capacity in each.capacities)
+    if shape.resources == pool.shape.resources:
+        return pool
+    before, each = pool.parameters, shape.accelerators
+    accelerators = None if before.ceiling_nodes is None else before.ceiling_nodes * before.accelerators_per_node
+    parameters = replace(
+        before,
+        accelerators_per_node=each,
+        ceiling_nodes=None if accelerators is None else accelerators // each,
+    )
+    return replace(pool, parameters=parameters, shape=shape, stated=pool.shape)
+
+
+def split_ground(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) -> SplitGround:
+    """Where there is no Karpenter (or its NodePools may not be read), spot is taken to be on sale."""
+    spec = pool.spec
+    spot = None if spec.node_pools.spot is None else node_pools.get(spec.node_pools.spot)
+    return SplitGround(
+        on_demand_floor_percent=spec.on_demand_floor_percent,
+        accelerators_per_node=None if spec.node_shape is None else spec.node_shape.accelerators,
+        can_buy_spot=not node_pools if spot is None else spot.makes_nodes,
+        spot_nodes=0 if spot is None else spot.nodes_in_use,
+    )
+
+
+def nodes_of_split(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) -> NodesOfSplit | None:
+    """None without a split, and where its NodePools have not been seen."""
+    in_use = {state.capacity_type: state.nodes_in_use for state in states(pool.spec.node_pools, node_pools)}
+    if pool.spec.split is None or len(in_use) < len(CapacityType):
+        return None
+    return NodesOfSplit(pool.spec.split.floor_percent, in_use[CapacityType.ON_DEMAND], in_use[CapacityType.SPOT])
+
+
+def states(named: NodePools, node_pools: Mapping[str, NodePoolSeen]) -> list[NodePoolState]:
+    """The NodePools that are there, on demand first."""
+    kinds = {named.on_demand: CapacityType.ON_DEMAND, named.spot: CapacityType.SPOT}
+    return [
+        NodePoolState(name, kind, seen.nodes_in_use, seen.makes_nodes, seen.nodes_deleting)
+        for name, kind in kinds.items()
+        if name is not None and (seen := node_pools.get(name)) is not None
+    ]
