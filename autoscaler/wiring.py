@@ -18,18 +18,23 @@ from autoscaler.actuators.actuator import ReplicaActuator
 from autoscaler.actuators.capacity_buffers import CapacityBuffers
 from autoscaler.actuators.dry_run import DryRunActuator
 from autoscaler.actuators.external_metric import ExternalMetricActuator
+from autoscaler.actuators.loading_protection import LoadingProtection
 from autoscaler.actuators.node_pool_disruption import KarpenterNodePoolDisruption
 from autoscaler.actuators.node_pool_limits import KarpenterNodePoolLimits
 from autoscaler.actuators.placeholder_pods import PlaceholderPods
 from autoscaler.actuators.pod_deletion_costs import PodDeletionCosts
+from autoscaler.actuators.pod_drain import PodDrain
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
 from autoscaler.actuators.written_counts import WrittenCounts
 from autoscaler.clock import Clock, SystemClock
 from autoscaler.controller.accelerator_pools import AcceleratorPoolReporter
 from autoscaler.controller.config_directory import ConfigDirectory
+from autoscaler.controller.drain_keeper import DrainKeeper
 from autoscaler.controller.events import EventReporter, LoggedEvents
 from autoscaler.controller.history_store import HistoryStore
+from autoscaler.controller.keeper import Keeper
 from autoscaler.controller.latest_records import LatestRecords
+from autoscaler.controller.loading_keeper import LoadingKeeper
 from autoscaler.controller.loop import ControlLoop
 from autoscaler.controller.node_capacity import NodeCapacityKeeper
 from autoscaler.controller.node_disruption import NodeDisruptionKeeper
@@ -250,6 +255,7 @@ def _assemble(
         telemetry.registry.register(collector)
     source = ScalersOfTick(parts.directory or ClusterScalers(_required(parts.cluster)))
     metrics_observer = PrometheusMetricsObserver(parts.prometheus, settings.queries)
+    drain = PodDrain(parts.connection, parts.cluster, parts.is_leader, parts.clock)
     reconciler = Reconciler(
         KubernetesWorkloadObserver(
             parts.cluster,
@@ -274,8 +280,8 @@ def _assemble(
         parts.executor,
         foresight,
         node_capacity,
-        _marker(parts, metrics_observer, telemetry),
-        disruption,
+        _marker(parts, metrics_observer, telemetry, drain),
+        _keepers(parts, disruption, drain),
     )
     loop = ControlLoop(
         reconciler,
@@ -348,17 +354,33 @@ def _node_capacity(
     return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER, prewarmer)
 
 
-def _marker(parts: _Parts, observer: PrometheusMetricsObserver, telemetry: Telemetry) -> PodDeletionCosts | None:
+def _keepers(parts: _Parts, disruption: NodeDisruptionKeeper | None, drain: PodDrain) -> list[Keeper]:
+    """Nobody in a dry run, which writes nothing."""
+    if parts.elector is None:
+        return []
+    loading = LoadingKeeper(LoadingProtection(parts.cluster, parts.background, parts.clock))
+    return [DrainKeeper(drain), loading, *([] if disruption is None else [disruption])]
+
+
+def _marker(
+    parts: _Parts, observer: PrometheusMetricsObserver, telemetry: Telemetry, drain: PodDrain
+) -> PodDeletionCosts | None:
     """None in a dry run: nothing is written."""
     if parts.elector is None:
         return None
     emptied = Counter(
         "tokenscaler_nodes_emptied",
-        "Nodes on which falling counts have left nothing, by choice of the replicas that go.",
+        "Nodes on which falling counts of a target have left nothing, by choice of the replicas that go.",
+        ("namespace", "target"),
         registry=telemetry.registry,
     )
     return PodDeletionCosts(
-        parts.connection, parts.cluster, parts.elector.is_leader, observer.requests_in_flight, emptied.inc
+        parts.connection,
+        parts.cluster,
+        parts.elector.is_leader,
+        observer.requests_in_flight,
+        drain,
+        lambda target, nodes: emptied.labels(target.namespace, target.name).inc(nodes),
     )
 
 

@@ -84,6 +84,7 @@ class Reason(StrEnum):
 
     # Actuation.
     SUCCEEDED_RESCALE = "SucceededRescale"
+    DRAINING = "Draining"  # replicas that are to go end their requests first
     DRY_RUN = "DryRun"
     EXTERNAL_METRIC = "ExternalMetric"  # an HPA reads the count and writes it
     NO_AUTOSCALER = "NoAutoscaler"  # nobody reads it: no HPA has the target

@@ -28,6 +28,7 @@ class PlacedReplica:
     node_leaves: bool = False
     others_on_node: int = 0
     is_on_spot: bool = False
+    is_drained: bool = False  # it is out of the router already: a choice once made stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,39 +51,55 @@ class Victims:
 def choose_victims(replicas: Iterable[PlacedReplica], fewer: int, split: NodesOfSplit | None = None) -> Victims:
     """So many victims. Those that are not Ready come first, as a ReplicaSet has it: their loading is given up.
 
-    Then those whose node is about to go, then whole nodes (those with the fewest replicas first, of these the ones with
-    the least work), then what is left from the node that is nearest to being empty. An on-demand node is not emptied
-    where the spot nodes that stay would break the floor.
+    Then those whose node is about to go, then those that are drained already, then whole nodes (those with the fewest
+    replicas first, of these the ones with the least work), then what is left from the node that is nearest to being
+    empty. An on-demand node is not emptied where the spot nodes that stay would break the floor.
     """
     everything = tuple(replicas)
     chosen: list[PlacedReplica] = []
     for is_ready in (False, True):
         tier = [replica for replica in everything if replica.is_ready == is_ready]
-        chosen += _of_equals(tier, fewer - len(chosen), everything, chosen, split)
-    names = {replica.name for replica in chosen}
-    emptied = [
+        chosen += _without_a_place(tier, fewer - len(chosen))
+        for is_drained in (True, False):
+            taken = {replica.name for replica in chosen}
+            equals = [each for each in tier if each.is_drained == is_drained and each.name not in taken]
+            picked, split = _of_equals(equals, fewer - len(chosen), everything, chosen, split)
+            chosen += picked
+    names = tuple(replica.name for replica in chosen)
+    return Victims(names, emptied_nodes(everything, names))
+
+
+def emptied_nodes(replicas: Iterable[PlacedReplica], names: Iterable[str]) -> tuple[str, ...]:
+    """The nodes on which nothing is left without these replicas."""
+    gone = frozenset(names)
+    return tuple(
         node
-        for node, members in _by_node(everything).items()
-        if all(member.name in names for member in members) and members[0].others_on_node == 0
-    ]
-    return Victims(tuple(replica.name for replica in chosen), tuple(emptied))
+        for node, members in _by_node(replicas).items()
+        if all(member.name in gone for member in members) and members[0].others_on_node == 0
+    )
 
 
-def _of_equals(
-    tier: Sequence[PlacedReplica],
-    need: int,
-    everything: Sequence[PlacedReplica],
-    chosen: Sequence[PlacedReplica],
-    split: NodesOfSplit | None,
-) -> list[PlacedReplica]:
+def _without_a_place(tier: Sequence[PlacedReplica], need: int) -> list[PlacedReplica]:
+    """Those that wait for a node, then those whose node is about to go."""
     waiting_or_leaving = sorted(
         (replica for replica in tier if replica.node is None or replica.node_leaves),
         key=lambda replica: (replica.node is not None, replica.work, replica.name),
     )
-    picked = waiting_or_leaving[: max(0, need)]
+    return waiting_or_leaving[: max(0, need)]
+
+
+def _of_equals(
+    equals: Sequence[PlacedReplica],
+    need: int,
+    everything: Sequence[PlacedReplica],
+    chosen: Sequence[PlacedReplica],
+    split: NodesOfSplit | None,
+) -> tuple[list[PlacedReplica], NodesOfSplit | None]:
+    """Node by node the cheapest, and what is left of the split without them."""
+    picked: list[PlacedReplica] = []
     members = _by_node(everything)
-    nodes = dict(_by_node(replica for replica in tier if replica.node is not None and not replica.node_leaves))
-    gone = {replica.name for replica in (*chosen, *picked)}
+    nodes = dict(_by_node(replica for replica in equals if replica.node is not None and not replica.node_leaves))
+    gone = {replica.name for replica in chosen}
     while len(picked) < need and nodes:
         left = need - len(picked)
         staying = {node: [each for each in members[node] if each.name not in gone] for node in nodes}
@@ -94,7 +111,7 @@ def _of_equals(
             split = _without(split, victims[0])
         picked += victims
         gone |= {victim.name for victim in victims}
-    return picked
+    return picked, split
 
 
 def _by_node(replicas: Iterable[PlacedReplica]) -> Mapping[str, list[PlacedReplica]]:

@@ -15,6 +15,7 @@ class Actuated:
 
     reason: Reason
     message: str
+    kept_replicas: int = 0  # more than was decided, as they end their requests first
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Marks the pods that a ReplicaSet is to take when its count falls, so that whole nodes become empty.
 
 The annotation is the only word that a ReplicaSet hears on this. It is written where a count is about to fall and at no
-other time; what an earlier choice left on pods that stay is taken away with the next one.
+other time; what an earlier choice left on pods that stay is taken away with the next one. Where the policy says so,
+those that are to go are first taken out of the router, and the count falls by those that have ended their requests.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from autoscaler.actuators.pod_drain import PodDrain
+from autoscaler.actuators.victim_marker import ChosenVictims
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
 from autoscaler.kubernetes_gateway.connection import ApiConnection
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_objects import DELETION_COST_ANNOTATION as ANNOTATION
-from autoscaler.kubernetes_gateway.watched_objects import WatchedNode, WatchedPod
+from autoscaler.kubernetes_gateway.watched_objects import SERVING_LABEL, WatchedNode, WatchedPod
 from autoscaler.observers.leaving_nodes import departure_of_node
 from autoscaler.observers.replica_groups import belongs_to
 from autoscaler.observers.workload import LivePod, ScaleTarget
 from policies.capacity_split import CapacityType
-from policies.victims import NodesOfSplit, PlacedReplica, Victims, choose_victims
+from policies.victim_drain import DrainedVictim, DrainStep, next_drain_step
+from policies.victims import NodesOfSplit, PlacedReplica, choose_victims, emptied_nodes
 from policies.wording import counted, joined
 
 logger = logging.getLogger(__name__)
@@ -31,25 +35,18 @@ MOST_MARKED = HIGHEST_COST - LOWEST_COST
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedVictims:
-    """What was chosen; `problem` is why it could not all be written (empty: it was)."""
+class _Places:
+    """Where a target's replicas are, and the on-demand nodes beside them that nothing fills."""
 
-    victims: Victims
-    problem: str = ""
-
-    @property
-    def message(self) -> str:
-        """The nodes that become empty, in words; what a fall of the count saves is nodes, not replicas."""
-        nodes = self.victims.emptied_nodes
-        named = f": {', '.join(nodes[:5])}{', ...' if len(nodes) > 5 else ''}" if nodes else ""
-        return joined([f"{counted(len(nodes), 'node')} will be empty{named}", self.problem])
+    replicas: Sequence[PlacedReplica]
+    empty_on_demand: int
 
 
 class PodDeletionCosts:
     """Chooses victims by what the watches say of pods and nodes, and marks them.
 
-    `in_flight` gives the requests of a pod by (namespace, name), None where not known. `note_emptied` is told how many
-    nodes a fall of a count leaves empty.
+    `in_flight` gives the requests of a pod by (namespace, name) as (when they were counted, how many), None where not
+    known. `note_emptied` is told how many nodes a fall of a target's count leaves empty.
     """
 
     def __init__(
@@ -57,31 +54,97 @@ class PodDeletionCosts:
         connection: ApiConnection,
         cluster: WatchedCluster,
         fence: Callable[[], bool],
-        in_flight: Callable[[str, str], float | None],
-        note_emptied: Callable[[int], None] = lambda _: None,
+        in_flight: Callable[[str, str], tuple[float, float] | None],
+        drain: PodDrain,
+        note_emptied: Callable[[ScaleTarget, int], None] = lambda *_: None,
     ) -> None:
         self._connection = connection
         self._cluster = cluster
         self._fence = fence
         self._in_flight = in_flight
+        self._drain = drain
         self._note_emptied = note_emptied
 
     def mark(
-        self, target: ScaleTarget, pods: Sequence[LivePod], fewer: int, split: NodesOfSplit | None
-    ) -> MarkedVictims:
-        """Marks the pods that are to go when `target` gets so many fewer. Where that fails they go as ever."""
+        self,
+        target: ScaleTarget,
+        pods: Sequence[LivePod],
+        from_replicas: int,
+        to_replicas: int,
+        split: NodesOfSplit | None,
+    ) -> ChosenVictims:
+        """Marks the pods that are to go by the smaller count. Where that fails they go as ever."""
+        own, places = self._look(target, pods)
+        return self._marked(own, places, _choose(places, from_replicas - to_replicas, split), to_replicas)
+
+    def drain(
+        self,
+        target: ScaleTarget,
+        pods: Sequence[LivePod],
+        from_replicas: int,
+        to_replicas: int,
+        split: NodesOfSplit | None,
+        deadline_seconds: float,
+    ) -> ChosenVictims:
+        """Takes victims out of the router, and marks those that have ended their requests or whose time is over.
+
+        The count that is given back is lower by these alone. Where pods may not be patched they go as ever.
+        """
+        own, places = self._look(target, pods)
+        fewer = max(0, len(own) - to_replicas)
+        names = _choose(places, fewer, split)
+        if _foreign(own) is not None:
+            return self._marked(own, places, names, to_replicas)
+        by_name = {pod.name: pod for pod in own}
+        step = next_drain_step(
+            (self._victim(by_name[name]) for name in names), deadline_seconds, self._drain.now_seconds()
+        )
+        taken = self._drain.take_out([by_name[name] for name in step.take_out])
+        self._drain.want_out(by_name[name] for name in names)
+        may_go = names if taken.is_refused else step.may_go
+        count = min(from_replicas, to_replicas + fewer - len(may_go))
+        notes = (*_drain_notes(step, deadline_seconds), taken.problem)
+        if count == from_replicas:
+            return ChosenVictims(count, (), 0, joined(notes))
+        return self._marked(own, places, may_go, count, notes)
+
+    def note_written(self, target: ScaleTarget, victims: ChosenVictims) -> None:
+        """The count was written by which these go."""
+        self._note_emptied(target, victims.emptied_nodes)
+        self._drain.let_go(target.namespace, victims.names)
+
+    def _victim(self, pod: WatchedPod) -> DrainedVictim:
+        return DrainedVictim(
+            name=pod.name,
+            is_ready=pod.is_ready,
+            can_be_drained=pod.labels.get(SERVING_LABEL) == "true" or pod.drained_at_seconds is not None,
+            drained_at_seconds=pod.drained_at_seconds,
+            in_flight=self._in_flight(pod.namespace, pod.name),
+        )
+
+    def _look(self, target: ScaleTarget, pods: Sequence[LivePod]) -> tuple[list[WatchedPod], _Places]:
         own = self._pods_of(target, pods)
         watched = self._cluster.nodes
         nodes = {node.name: node for node in watched.all()} if watched is not None else {}
         # Pods of DaemonSets go with their node; any other pod keeps it.
         busy = Counter(pod.node for pod in self._cluster.pods.all() if pod.node is not None and not _is_daemon(pod))
-        filled = None if split is None else replace(split, on_demand=split.on_demand - _empty(own, nodes, busy))
-        victims = choose_victims(self._placed(own, nodes, busy), fewer, filled)
-        foreign = sorted(pod.name for pod in own if pod.deletion_cost is not None and not _is_ours(pod.deletion_cost))
-        if foreign:
-            return MarkedVictims(victims, f"somebody else sets {ANNOTATION} ({foreign[0]}): it is left alone")
-        self._note_emptied(len(victims.emptied_nodes))
-        return MarkedVictims(victims, self._write(own, victims))
+        return own, _Places(self._placed(own, nodes, busy), _empty(own, nodes, busy))
+
+    def _marked(
+        self,
+        own: Sequence[WatchedPod],
+        places: _Places,
+        names: tuple[str, ...],
+        to_replicas: int,
+        notes: Sequence[str] = (),
+    ) -> ChosenVictims:
+        foreign = _foreign(own)
+        if foreign is not None:
+            problem = f"somebody else sets {ANNOTATION} ({foreign}): it is left alone"
+            return ChosenVictims(to_replicas, (), 0, joined([*notes, problem]))
+        problem = self._write(own, names)
+        emptied = emptied_nodes(places.replicas, names)
+        return ChosenVictims(to_replicas, names, len(emptied), joined([_saved(emptied), *notes, problem]))
 
     def _pods_of(self, target: ScaleTarget, pods: Iterable[LivePod]) -> list[WatchedPod]:
         found = (self._cluster.pods.get((target.namespace, pod.name)) for pod in pods)
@@ -99,16 +162,21 @@ class PodDeletionCosts:
                     name=pod.name,
                     node=pod.node,
                     is_ready=pod.is_ready,
-                    work=self._in_flight(pod.namespace, pod.name) or 0.0,
+                    work=self._requests_of(pod),
                     node_leaves=node is not None and departure_of_node(node) is not None,
                     others_on_node=0 if pod.node is None else busy.get(pod.node, 0) - mine[pod.node],
                     is_on_spot=node is not None and node.capacity_type == CapacityType.SPOT,
+                    is_drained=pod.drained_at_seconds is not None,
                 )
             )
         return placed
 
-    def _write(self, own: Sequence[WatchedPod], victims: Victims) -> str:
-        wanted = {name: str(LOWEST_COST + rank) for rank, name in enumerate(victims.names[:MOST_MARKED])}
+    def _requests_of(self, pod: WatchedPod) -> float:
+        known = self._in_flight(pod.namespace, pod.name)
+        return 0.0 if known is None else known[1]
+
+    def _write(self, own: Sequence[WatchedPod], names: Sequence[str]) -> str:
+        wanted = {name: str(LOWEST_COST + rank) for rank, name in enumerate(names[:MOST_MARKED])}
         for pod in own:
             cost = wanted.get(pod.name)
             if cost == pod.deletion_cost:
@@ -121,6 +189,37 @@ class PodDeletionCosts:
                 logger.warning("a pod was not marked", extra={"pod": pod.name, "problem": result.message})
                 return f"the pods were not marked: {result.message}"
         return ""
+
+
+def _choose(places: _Places, fewer: int, split: NodesOfSplit | None) -> tuple[str, ...]:
+    filled = None if split is None else replace(split, on_demand=split.on_demand - places.empty_on_demand)
+    return choose_victims(places.replicas, fewer, filled).names
+
+
+def _foreign(own: Iterable[WatchedPod]) -> str | None:
+    """A pod whose cost somebody else has set; None where there is none."""
+    foreign = (pod.name for pod in own if pod.deletion_cost is not None and not _is_ours(pod.deletion_cost))
+    return min(foreign, default=None)
+
+
+def _saved(nodes: Sequence[str]) -> str:
+    """The nodes that become empty, in words; what a fall of the count saves is nodes, not replicas."""
+    named = f": {', '.join(nodes[:5])}{', ...' if len(nodes) > 5 else ''}" if nodes else ""
+    return f"{counted(len(nodes), 'node')} will be empty{named}"
+
+
+def _drain_notes(step: DrainStep, deadline_seconds: float) -> list[str]:
+    """What is told of those that do not go yet, and of those that go otherwise than they should."""
+    notes = []
+    out = len(step.take_out) + len(step.waiting)
+    if out:
+        who = f"{counted(out, 'replica')} {'is' if out == 1 else 'are'}"
+        notes.append(f"{who} out of the router until the requests there have ended, {deadline_seconds:g} s at most")
+    if step.cut_off:
+        notes.append(f"time was over for {counted(len(step.cut_off), 'replica')} before all requests had ended")
+    if step.undrained:
+        notes.append(f'not drained, as the label {SERVING_LABEL}: "true" is missing: {", ".join(step.undrained[:5])}')
+    return notes
 
 
 def _empty(own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode], busy: Mapping[str, int]) -> int:

@@ -139,6 +139,23 @@ class InferenceScalerSpec(ScalingParameters):
             "patch pods is needed."
         ),
     )
+    scale_down_drain_seconds: int | None = Field(
+        default=None,
+        ge=10,
+        le=3600,
+        description=(
+            "With WholeNodes: replicas that are to go are first taken out of the router, by the pod label "
+            "tokenscaler.io/serving, and go when their requests have ended, at the latest after so many seconds. Null: "
+            "they go at once, and have their grace period."
+        ),
+    )
+    protect_loading_replicas: bool = Field(
+        default=False,
+        description=(
+            "True: a replica that loads its model on an on-demand node has karpenter.sh/do-not-disrupt until it is "
+            "Ready. The right to patch pods is needed."
+        ),
+    )
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
         CelRule(
@@ -171,6 +188,17 @@ class InferenceScalerSpec(ScalingParameters):
             field_path=".scaleDownVictims",
         ),
         CelRule(
+            rule=(
+                "!has(self.scaleDownDrainSeconds) || (self.scaleDownVictims == 'WholeNodes' && "
+                "self.mode != 'ExternalMetric')"
+            ),
+            message=(
+                "scaleDownDrainSeconds needs scaleDownVictims WholeNodes, and a mode in which nobody else writes the "
+                "count"
+            ),
+            field_path=".scaleDownDrainSeconds",
+        ),
+        CelRule(
             rule="!has(self.capacityTypes) || has(self.acceleratorPoolRef)",
             message="capacityTypes needs acceleratorPoolRef: its split says how much may be on spot",
             field_path=".capacityTypes",
@@ -198,6 +226,12 @@ class InferenceScalerSpec(ScalingParameters):
         if self.scale_down_victims is ScaleDownVictims.WHOLE_NODES and others:
             raise ValueError(
                 f"scaleDownVictims WholeNodes needs a Deployment: a {others[0]} takes the highest numbers away"
+            )
+        is_chosen = self.scale_down_victims is ScaleDownVictims.WHOLE_NODES and self.mode is not Mode.EXTERNAL_METRIC
+        if self.scale_down_drain_seconds is not None and not is_chosen:
+            raise ValueError(
+                "scaleDownDrainSeconds needs scaleDownVictims WholeNodes, and a mode in which nobody else writes the "
+                "count"
             )
         return self
 

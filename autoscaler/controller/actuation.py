@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed, ReplicaActuator
+from autoscaler.actuators.victim_marker import VictimMarker
 from autoscaler.api.inference_scaler import InferenceScaler, ScaleDownVictims
 from autoscaler.controller.pool_report import Decided
 from autoscaler.controller.split_actuation import write_split
-from autoscaler.controller.victim_actuator import VictimActuator, VictimMarker
+from autoscaler.controller.victim_actuator import VictimActuator
 from autoscaler.decision_record import ActuationOutcome
 from autoscaler.observers.workload import CompetingWriter, Workload
 from policies.bursts import NO_BURSTS, BurstMemory
@@ -70,8 +71,11 @@ def carry_out(
     actuator = actuators[considered.scaler.spec.mode]
     is_marked = considered.scaler.spec.scale_down_victims is ScaleDownVictims.WHOLE_NODES
     if marker is not None and is_marked and considered.will_be_written:
-        pods = considered.workload.pods
-        actuator = VictimActuator(actuator, marker, pods, None if considered.workload.parts else nodes)
+        workload = considered.workload
+        # During a rollout nobody can say which pods a smaller count takes: there is more than one ReplicaSet.
+        drain_seconds = None if workload.is_rolling_out else considered.scaler.spec.scale_down_drain_seconds
+        nodes = None if workload.parts else nodes
+        actuator = VictimActuator(actuator, marker, workload.pods, nodes, drain_seconds)
     outcome, next_history = _outcome(considered, actuator, split)
     return Decided(
         considered.scaler,
@@ -110,7 +114,7 @@ def _outcome(
         now_seconds = considered.decision_input.now_seconds
         # A replacement beyond the plan is no growth of the pool: rate policies do not count it.
         planned = planned_replicas(considered.decision_input.history, current)
-        wanted = desired - history.replaced_replicas
+        wanted = desired + result.kept_replicas - history.replaced_replicas
         history = with_rescale(history, scaler.spec.behavior, now_seconds, planned, wanted)
     return ActuationOutcome(result.reason, result.message), history
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.actuators.node_pool_disruption import NodePoolDisruption
@@ -29,20 +28,8 @@ Consolidation = tuple[str, str]
 """(consolidationPolicy, consolidateAfter)"""
 
 
-class NodeDisruption(Protocol):
-    """What the reconciler asks about the end of nodes."""
-
-    def keep(self, reports: Sequence[PoolReport]) -> None:
-        """Brings NodePools to what a tick's growth asks for, after its counts were written. Waits for the network."""
-        ...
-
-    def forget_all(self) -> None:
-        """Drops what is remembered: somebody else has decided since."""
-        ...
-
-
 class NodeDisruptionKeeper:
-    """A NodeDisruption that writes `spec.disruption` of NodePools."""
+    """A Keeper that writes `spec.disruption` of NodePools."""
 
     def __init__(self, source: AcceleratorPoolSource, disruption: NodePoolDisruption, clock: Clock) -> None:
         self._source = source

@@ -140,6 +140,7 @@ def _ability(mode: Mode, outcome: ActuationOutcome) -> Judgement:
     if outcome.reason in {
         Reason.READY_FOR_NEW_SCALE,
         Reason.SUCCEEDED_RESCALE,
+        Reason.DRAINING,
         Reason.DRY_RUN,
         Reason.EXTERNAL_METRIC,
     }:

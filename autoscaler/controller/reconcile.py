@@ -20,14 +20,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypeVar
 
 from autoscaler.actuators.actuator import ReplicaActuator
+from autoscaler.actuators.victim_marker import VictimMarker
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
 from autoscaler.controller.actuation import Considered, carry_out
 from autoscaler.controller.history_store import HistoryStore
+from autoscaler.controller.keeper import Keeper
 from autoscaler.controller.node_capacity import NodeCapacity
-from autoscaler.controller.node_disruption import NodeDisruption
 from autoscaler.controller.pool_report import Crashed, PoolReport, Rejected, Reporter, Unobserved
 from autoscaler.controller.replica_wish import accelerator_pool_of, may_refer, wish_of
-from autoscaler.controller.victim_actuator import VictimMarker
 from autoscaler.foresight.foresight import Foresight, SeenPool
 from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
@@ -65,7 +65,7 @@ class Reconciler:
         foresight: Foresight | None = None,
         node_capacity: NodeCapacity | None = None,
         marker: VictimMarker | None = None,
-        node_disruption: NodeDisruption | None = None,
+        keepers: Sequence[Keeper] = (),
     ) -> None:
         """With an executor the pools of a tick are reconciled side by side, so that one slow write delays no other.
 
@@ -74,7 +74,7 @@ class Reconciler:
         self._foresight = foresight
         self._node_capacity = node_capacity
         self._marker = marker
-        self._node_disruption = node_disruption
+        self._keepers = keepers
         self._workloads = workloads
         self._metrics = metrics
         self._actuators = actuators
@@ -91,8 +91,8 @@ class Reconciler:
         considered = tuple(self._map(lambda each: self._consider(each, seen.get(each.key), now_seconds), scalers))
         splits = self._provide(scalers, considered, now_seconds)
         reports = tuple(self._map(lambda each: self._carry_out(each, splits), considered))
-        if self._node_disruption is not None:
-            _contain("disruption", "the nodes of all pools", self._node_disruption.keep, reports)
+        for keeper in self._keepers:
+            _contain("keep", type(keeper).__name__, keeper.keep, reports)
         self._report(reports)
         self._histories.retain(frozenset(scaler.key for scaler in scalers))
         return reports
@@ -102,8 +102,8 @@ class Reconciler:
         self._histories.forget_all()
         if self._node_capacity is not None:
             self._node_capacity.forget_all()
-        if self._node_disruption is not None:
-            self._node_disruption.forget_all()
+        for keeper in self._keepers:
+            keeper.forget_all()
 
     def stand_down(self) -> None:
         """Tells the reporters that no pool is looked after here, so that nothing stale is shown or compared with."""
@@ -196,8 +196,10 @@ class Reconciler:
         objectives = scaler.spec.parameters.objectives
         if objectives is None:
             return None
+        # While pods are out of the router a replica's share of the load is not what it is told for.
+        is_unsteady = workload.is_rolling_out or any(pod.is_drained for pod in workload.pods)
         evidence = CapacityEvidence(
-            now_seconds, seen.metrics, workload.replicas, objectives, workload.template, workload.is_rolling_out
+            now_seconds, seen.metrics, workload.replicas, objectives, workload.template, is_unsteady
         )
         memory = learn_capacity(self._histories.recall_capacity(scaler), evidence)
         self._histories.remember_capacity(scaler, memory)

@@ -25,13 +25,17 @@ def write_split(
     changes = [(part, wanted[part.capacity_type]) for part in parts if wanted[part.capacity_type] != part.counts.spec]
     if not changes:
         return Actuated(Reason.READY_FOR_NEW_SCALE, joined(["the counts are as wanted", split.message]))
-    written = []
+    written: list[Actuated] = []
     for part, count in sorted(changes, key=_order):
         result = actuator.scale(part.target, part.counts.spec, count)
-        written.append(result.message)
         if isinstance(result, ActuationFailed):
-            return ActuationFailed(result.reason, joined(written), result.retry_after_seconds)
-    return Actuated(result.reason, joined([*written, split.message]))
+            message = joined([*(each.message for each in written), result.message])
+            return ActuationFailed(result.reason, message, result.retry_after_seconds)
+        written.append(result)
+    # One that drains is told where nothing else was done.
+    reason = next((each.reason for each in written if each.reason is not Reason.DRAINING), Reason.DRAINING)
+    kept = sum(each.kept_replicas for each in written)
+    return Actuated(reason, joined([*(each.message for each in written), split.message]), kept)
 
 
 def _order(change: tuple[TargetPart, int]) -> tuple[bool, bool]:

@@ -1,49 +1,56 @@
-"""Who goes when a count falls? Said to the cluster immediately before the count is written."""
+"""Who goes when a count falls? Said to the cluster immediately before the count is written, or first drained."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed, ReplicaActuator
+from autoscaler.actuators.victim_marker import ChosenVictims, VictimMarker
 from autoscaler.observers.workload import LivePod, ScaleTarget
+from policies.reasons import Reason
 from policies.victims import NodesOfSplit
 from policies.wording import joined
 
 
-class Marked(Protocol):
-    """What marking came to, in a sentence."""
-
-    @property
-    def message(self) -> str:
-        """For the record of the decision."""
-        ...
-
-
-class VictimMarker(Protocol):
-    """Marks the pods of a target that should go first."""
-
-    def mark(self, target: ScaleTarget, pods: Sequence[LivePod], fewer: int, split: NodesOfSplit | None) -> Marked:
-        """Chooses so many of the target's pods and marks them; where that fails the count falls all the same."""
-        ...
-
-
 class VictimActuator:
-    """A ReplicaActuator that has the victims marked before it lets another one lower the count."""
+    """A ReplicaActuator that has the victims marked before it lets another one lower the count.
+
+    With `drain_seconds` the count falls by those that have ended their requests, at the latest after so many seconds.
+    """
 
     def __init__(
-        self, inner: ReplicaActuator, marker: VictimMarker, pods: Sequence[LivePod], split: NodesOfSplit | None
+        self,
+        inner: ReplicaActuator,
+        marker: VictimMarker,
+        pods: Sequence[LivePod],
+        split: NodesOfSplit | None,
+        drain_seconds: float | None = None,
     ) -> None:
         self._inner = inner
         self._marker = marker
         self._pods = pods
         self._split = split
+        self._drain_seconds = drain_seconds
 
     def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
-        """As the inner one; the message says which nodes become empty."""
+        """As the inner one; the message says which nodes become empty, and who ends requests first."""
         if to_replicas >= from_replicas:
             return self._inner.scale(target, from_replicas, to_replicas)
-        marked = self._marker.mark(target, self._pods, from_replicas - to_replicas, self._split)
-        result = self._inner.scale(target, from_replicas, to_replicas)
-        return replace(result, message=joined([result.message, marked.message]))
+        chosen = self._choose(target, from_replicas, to_replicas)
+        kept = chosen.to_replicas - to_replicas
+        if chosen.to_replicas == from_replicas:
+            return Actuated(Reason.DRAINING, chosen.message, kept)
+        result = self._inner.scale(target, from_replicas, chosen.to_replicas)
+        message = joined([result.message, chosen.message])
+        if isinstance(result, ActuationFailed):
+            return replace(result, message=message)
+        if result.reason is Reason.SUCCEEDED_RESCALE:
+            self._marker.note_written(target, chosen)
+        return replace(result, message=message, kept_replicas=kept)
+
+    def _choose(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> ChosenVictims:
+        # A pool that goes to sleep has had no request for minutes, and without anybody in the router all would fail.
+        if self._drain_seconds is None or to_replicas == 0:
+            return self._marker.mark(target, self._pods, from_replicas, to_replicas, self._split)
+        return self._marker.drain(target, self._pods, from_replicas, to_replicas, self._split, self._drain_seconds)

@@ -1,4 +1,4 @@
-"""How statuses and Events are written without making the loop wait: by one thread, in the order they came.
+"""How statuses, Events and marks on pods are written without making the loop wait: by one thread, in their order.
 
 What waits is bounded: one write an object (a newer one replaces an older), and 5,000 objects.
 """
@@ -80,7 +80,7 @@ class BackgroundWriter:
         if not isinstance(result, ApiFailure):
             self._backoff.reset()
             return
-        logger.warning("a status or Event was not written", extra={"object": "/".join(key), "problem": result.message})
+        logger.warning("a write in the background failed", extra={"object": "/".join(key), "problem": result.message})
         if isinstance(result, FINAL_FAILURES) or self._stopping.is_set():
             return
         with self._changed:

@@ -28,6 +28,12 @@ NODE_POOL_LABEL = "karpenter.sh/nodepool"
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 _LIMITED_RESOURCES = frozenset({"nvidia.com/gpu", "cpu", "memory", "ephemeral-storage"})
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
+SERVING_LABEL = "tokenscaler.io/serving"
+"""Of a pod that may be taken out of the router: Services select by "true"; "false" while it is out."""
+DRAINED_AT_ANNOTATION = "tokenscaler.io/drained-at"
+DO_NOT_DISRUPT_ANNOTATION = "karpenter.sh/do-not-disrupt"
+PROTECTED_ANNOTATION = "tokenscaler.io/protected-while-loading"
+"""Says that do-not-disrupt is ours, so that it is ours to take away."""
 KEDA_PAUSED_ANNOTATION = "autoscaling.keda.sh/paused"
 
 
@@ -49,6 +55,9 @@ class WatchedPod:
     owner: tuple[str, str] | None = None  # (kind, name) of its controller; None: it has none
     deletion_cost: str | None = None  # as annotated for its ReplicaSet; None: it is not
     node: str | None = None  # None: it has none yet
+    drained_at_seconds: float | None = None  # since when we have had it out of the router; None: it is not
+    is_protected: bool = False  # by our do-not-disrupt
+    may_be_disrupted: bool = True  # it has no do-not-disrupt, whoever set it
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +109,7 @@ def reduce_pod(document: Document) -> WatchedPod | None:
     taints: tuple[Taint, ...] = ()  # of its nodes
     scheduling_changed_at_seconds = rfc3339_seconds(scheduled.get("lastTransitionTime"))
     containers = status.get("containerStatuses") or ()
+    annotations = metadata.get("annotations") or {}
     return WatchedPod(
         namespace=sys.intern(metadata.get("namespace") or ""),
         name=metadata["name"],
@@ -113,9 +123,19 @@ def reduce_pod(document: Document) -> WatchedPod | None:
         started_at_seconds=_started_at_seconds(containers),
         has_restarted=any(container.get("restartCount") for container in containers),
         owner=_controller(metadata.get("ownerReferences") or ()),
-        deletion_cost=(metadata.get("annotations") or {}).get(DELETION_COST_ANNOTATION),
+        deletion_cost=annotations.get(DELETION_COST_ANNOTATION),
         node=_interned((document.get("spec") or {}).get("nodeName")),
+        drained_at_seconds=_drained_at_seconds(metadata.get("labels") or {}, annotations),
+        is_protected=PROTECTED_ANNOTATION in annotations,
+        may_be_disrupted=DO_NOT_DISRUPT_ANNOTATION not in annotations,
     )
+
+
+def _drained_at_seconds(labels: Mapping[str, str], annotations: Mapping[str, str]) -> float | None:
+    """Long ago where it is not to be read; None also for a pod that somebody else has taken out."""
+    if labels.get(SERVING_LABEL) != "false" or DRAINED_AT_ANNOTATION not in annotations:
+        return None
+    return rfc3339_seconds(annotations[DRAINED_AT_ANNOTATION]) or 0.0
 
 
 def _interned(name: Any) -> str | None:

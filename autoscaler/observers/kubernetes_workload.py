@@ -410,4 +410,5 @@ def _no_number(replica: str) -> int | None:
 
 def _live_pod(pod: WatchedPod, target_kind: str) -> LivePod:
     replica = replica_of(pod, target_kind)
-    return LivePod(pod.name, replica, pod.is_ready, pod.ready_changed_at_seconds if pod.is_ready else None)
+    ready_since_seconds = pod.ready_changed_at_seconds if pod.is_ready else None
+    return LivePod(pod.name, replica, pod.is_ready, ready_since_seconds, pod.drained_at_seconds is not None)

@@ -185,10 +185,10 @@ class PrometheusMetricsObserver:
             for signal in signals_of(purpose)
         }
 
-    def requests_in_flight(self, namespace: str, pod: str) -> float | None:
-        """What a pod had running and waiting at its newest sample; None for one that has not been seen."""
+    def requests_in_flight(self, namespace: str, pod: str) -> tuple[float, float] | None:
+        """When a pod's newest sample was taken, and what ran and waited there; None for one that was never seen."""
         memory = self._pods.get((namespace, pod))
-        return memory.in_flight[-1][1] if memory is not None and memory.in_flight else None
+        return memory.in_flight[-1] if memory is not None and memory.in_flight else None
 
     def _update_pods(
         self, pools: Sequence[PoolQuery], answers: Mapping[Purpose, Answer], prometheus_now: float

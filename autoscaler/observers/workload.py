@@ -20,6 +20,7 @@ class LivePod:
     replica: str
     is_ready: bool
     ready_since_seconds: float | None  # unix time of the last change of its Ready condition
+    is_drained: bool = False  # it is out of the router, as it is to go
 
 
 @dataclass(frozen=True, slots=True)

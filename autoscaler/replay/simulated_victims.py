@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from autoscaler.actuators.victim_marker import ChosenVictims
 from autoscaler.observers.workload import LivePod, ScaleTarget
 from autoscaler.replay.simulated_nodes import SimulatedNodes
 from autoscaler.replay.simulated_pool import SimulatedPool
 from policies.victims import NodesOfSplit, PlacedReplica, choose_victims
 from policies.wording import counted
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedMarks:
-    """How many nodes the victims leave empty."""
-
-    emptied_nodes: int
-
-    @property
-    def message(self) -> str:
-        """The same in words."""
-        return f"{counted(self.emptied_nodes, 'node')} will be empty"
 
 
 class SimulatedVictims:
@@ -33,17 +21,39 @@ class SimulatedVictims:
         self._pool_of = pool_of
 
     def mark(
-        self, target: ScaleTarget, pods: Sequence[LivePod], fewer: int, split: NodesOfSplit | None
-    ) -> SimulatedMarks:
+        self,
+        target: ScaleTarget,
+        pods: Sequence[LivePod],
+        from_replicas: int,
+        to_replicas: int,
+        split: NodesOfSplit | None,
+    ) -> ChosenVictims:
         """Gives those that should go the lowest deletion costs, and takes away what an earlier choice has left."""
         pool = self._pool_of(target)
         if pool is None:
-            return SimulatedMarks(0)
-        victims = choose_victims(self._placed(pool), -(-fewer // self._nodes.copies), split)
+            return ChosenVictims(to_replicas, (), 0, "")
+        victims = choose_victims(self._placed(pool), -(-(from_replicas - to_replicas) // self._nodes.copies), split)
         ranks = {name: rank - len(victims.names) for rank, name in enumerate(victims.names)}
         for pod in pool.existing_pods:
             pod.deletion_cost = ranks.get(pod.name, 0)
-        return SimulatedMarks(len(victims.emptied_nodes) * self._nodes.copies)
+        emptied = len(victims.emptied_nodes) * self._nodes.copies
+        return ChosenVictims(to_replicas, victims.names, emptied, f"{counted(emptied, 'node')} will be empty")
+
+    def drain(
+        self,
+        target: ScaleTarget,
+        pods: Sequence[LivePod],
+        from_replicas: int,
+        to_replicas: int,
+        split: NodesOfSplit | None,
+        deadline_seconds: float,
+    ) -> ChosenVictims:
+        """As `mark`: a simulated victim gets no new requests in any case, and ends those that it has before it goes."""
+        del deadline_seconds
+        return self.mark(target, pods, from_replicas, to_replicas, split)
+
+    def note_written(self, target: ScaleTarget, victims: ChosenVictims) -> None:
+        """Nothing is remembered."""
 
     def _placed(self, pool: SimulatedPool) -> Iterator[PlacedReplica]:
         for pod in pool.existing_pods:

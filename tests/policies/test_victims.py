@@ -26,6 +26,27 @@ PAIRS = [on("a", "a1", work=5.0), on("a", "a2"), on("b", "b1"), on("c", "c1", wo
             [on("a", "a1"), on("b", "b1", others_on_node=1)], 1, ["a1"], ["a"], id="a stranger keeps its node"
         ),
         pytest.param(
+            [on("a", "a1"), on("b", "b1", is_drained=True, work=5.0)],
+            1,
+            ["b1"],
+            ["b"],
+            id="what is drained already: a choice once made stands",
+        ),
+        pytest.param(
+            [on("a", "a1", is_drained=True), on("b", "b1", is_drained=True), on("b", "b2", is_drained=True)],
+            2,
+            ["a1", "b1"],
+            ["a"],
+            id="of those that are drained again whole nodes first",
+        ),
+        pytest.param(
+            [on("a", "a1", is_drained=True), on("b", "b1", node_leaves=True)],
+            1,
+            ["b1"],
+            ["b"],
+            id="a node that is about to go before one that is drained",
+        ),
+        pytest.param(
             [on("a", "a1"), on("b", "b1"), on("b", "b2", node_leaves=True, work=7.0)],
             1,
             ["b2"],

@@ -68,3 +68,31 @@ def test_without_a_split_nothing_is_written() -> None:
     assert isinstance(result, ActuationFailed)
     assert result.reason is Reason.ACCELERATORS_UNKNOWN
     assert scale.written == []
+
+
+class DrainingScale(FakeScale):
+    """An actuator that lets one replica less than is asked for go now, or none where there is but one."""
+
+    def scale(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> Actuated | ActuationFailed:
+        if to_replicas >= from_replicas:
+            return super().scale(target, from_replicas, to_replicas)
+        if from_replicas - to_replicas == 1:
+            return Actuated(Reason.DRAINING, f"{target.name} drains", 1)
+        super().scale(target, from_replicas, to_replicas + 1)
+        return Actuated(Reason.SUCCEEDED_RESCALE, f"{target.name} drains", 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason", "kept"),
+    [
+        pytest.param((2, 4), (1, 3), Reason.DRAINING, 2, id="nothing is written yet, and both have more than decided"),
+        pytest.param((1, 4), (2, 3), Reason.SUCCEEDED_RESCALE, 1, id="one has grown while the other drains"),
+        pytest.param((2, 8), (2, 4), Reason.SUCCEEDED_RESCALE, 1, id="it has shrunk by those that are done"),
+    ],
+)
+def test_what_is_kept_while_it_drains_is_told(
+    before: tuple[int, int], after: tuple[int, int], reason: Reason, kept: int
+) -> None:
+    result = write_split(parts(*before), ReplicaSplit(*after, Reason.SPLIT_KEPT, ""), DrainingScale())
+    assert isinstance(result, Actuated)
+    assert (result.reason, result.kept_replicas) == (reason, kept)
