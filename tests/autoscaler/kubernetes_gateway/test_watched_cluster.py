@@ -12,6 +12,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.kubernetes_gateway.cluster_accelerators import ClusterAccelerators
 from autoscaler.kubernetes_gateway.connection import connect
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
+from autoscaler.observers.capacity_buffers import BuffersNotRead, BuffersNotServed
 from tests.fakes.api_server import Answer, FakeApiServer, Request, Resource
 
 ACCELERATOR_POOLS = Resource("tokenscaler.io/v1alpha1", "acceleratorpools", "AcceleratorPool", is_namespaced=False)
@@ -159,6 +160,49 @@ def test_launches_are_watched_when_somebody_wants_limits_kept(server: FakeApiSer
     asked = [request for request in server.requests if request.path == "/api/v1/namespaces/default/events"]
     selections = {request.query.get("fieldSelector") for request in asked}
     assert selections == {"involvedObject.kind=NodeClaim,reason=InsufficientCapacityError"}
+
+
+CAPACITY_BUFFERS = Resource("autoscaling.x-k8s.io/v1beta1", "capacitybuffers", "CapacityBuffer")
+HELD_BEFORE = {"conditions": [{"type": "NodesHeldReady", "status": "True"}]}
+
+
+def a_pool_with(method: str, status: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"metadata": {"name": "h100"}, "spec": {"prewarm": {"method": method}}, "status": status or {}}
+
+
+def test_capacity_buffers_are_watched_where_one_is_wanted(server: FakeApiServer, start: Start) -> None:
+    server.add_resource(ACCELERATOR_POOLS)
+    server.add_resource(CAPACITY_BUFFERS)
+    server.put("acceleratorpools", a_pool_with("Replicas"))
+    cluster = start(watches_nodes=True, buffer_namespace="inference")
+    _wait_for(lambda: cluster.has_synced)
+    assert cluster.capacity_buffers() == BuffersNotRead()
+    assert not any("capacitybuffers" in request.path for request in server.requests)
+
+    labels = {"tokenscaler.io/accelerator-pool": "h100"}
+    server.put("capacitybuffers", {"metadata": {"name": "x", "labels": labels}, "spec": {"replicas": 3}})
+    server.put("acceleratorpools", a_pool_with("CapacityBuffer"))
+    _wait_for(lambda: isinstance(cluster.capacity_buffers(), dict))
+    seen = cluster.capacity_buffers()
+    assert isinstance(seen, dict)
+    assert seen["h100"].replicas == 3
+
+
+def test_buffers_of_a_time_before_are_found_again_to_be_deleted(server: FakeApiServer, start: Start) -> None:
+    server.add_resource(ACCELERATOR_POOLS)
+    server.add_resource(CAPACITY_BUFFERS)
+    server.put("acceleratorpools", a_pool_with("Replicas", HELD_BEFORE))
+    cluster = start(watches_nodes=True, buffer_namespace="inference")
+    _wait_for(lambda: cluster.capacity_buffers() == {})
+
+
+def test_where_capacity_buffers_are_not_served_that_is_known(server: FakeApiServer, start: Start) -> None:
+    server.add_resource(ACCELERATOR_POOLS)
+    server.put("acceleratorpools", a_pool_with("CapacityBuffer"))
+    cluster = start(watches_nodes=True, buffer_namespace="inference")
+    _wait_for(lambda: cluster.capacity_buffers() == BuffersNotServed())
+    assert cluster.has_synced
+    assert cluster.problems == ()
 
 
 def test_nobody_asks_for_nodes_otherwise(server: FakeApiServer, start: Start) -> None:
