@@ -101,7 +101,11 @@ class ScalingParameters(ParameterModel):
     missing_data: MissingDataParameters = MissingDataParameters()
     cold_start: ColdStartParameters = ColdStartParameters()
     forecast: ForecastParameters | None = Field(
-        default=None, description="The expected load as a vote. Left out: nothing is forecast."
+        default=None,
+        description=(
+            "The expected load as a vote. Left out: as mode Active for a pool that names no vote at all; else nothing "
+            "is forecast."
+        ),
     )
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (

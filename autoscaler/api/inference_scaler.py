@@ -14,6 +14,7 @@ from autoscaler.api.document import RefusedObject, parse_object
 from policies.capacity.objectives import LatencyObjectives
 from policies.parameter_model import CelRule, ParameterModel
 from policies.parameters import Mode, ScalingParameters, SignalParameters
+from policies.recommenders.forecast import ForecastMode, ForecastParameters
 
 KIND = "InferenceScaler"
 
@@ -265,11 +266,13 @@ class InferenceScalerSpec(ScalingParameters):
     def parameters(self) -> ScalingParameters:
         """The part that `decide` reads, without the rest: it goes into every decision record.
 
-        A pool of which nothing is said but its engine gets objectives, by which it votes.
+        A pool of which nothing is said but its engine gets objectives, by which it votes, and a forecast that acts
+        while it is better than the last value.
         """
         stated = {name: getattr(self, name) for name in ScalingParameters.model_fields}
-        if self.objectives is None and self.engine is not EngineName.CUSTOM and not self._names_a_vote:
-            stated["objectives"] = LatencyObjectives()
+        if self.engine is not EngineName.CUSTOM and not self._names_a_vote:
+            stated["objectives"] = self.objectives or LatencyObjectives()
+            stated["forecast"] = self.forecast or ForecastParameters(mode=ForecastMode.ACTIVE)
         return ScalingParameters(**stated)
 
     @property

@@ -37,7 +37,7 @@ class ReportedForecast:
 
 def reported_forecast(report: Decided) -> ReportedForecast | None:
     """None where nothing is forecast by the policy's will."""
-    parameters = report.scaler.spec.forecast
+    parameters = report.scaler.spec.parameters.forecast
     vote = next((each for each in report.decision.recommendations if each.is_forecast), None)
     if parameters is None or vote is None:
         return None

@@ -288,7 +288,7 @@ def _without_wedged(
 
 def _foreseeable(scaler: InferenceScaler, seen: _Seen | _Bug) -> SeenPool | None:
     """The pool, where its policy wants a forecast and it was seen."""
-    parameters: ForecastParameters | None = scaler.spec.forecast
+    parameters: ForecastParameters | None = scaler.spec.parameters.forecast
     if parameters is None or parameters.mode is ForecastMode.OFF:
         return None
     if isinstance(seen, _Bug) or seen.query is None or not isinstance(seen.workload, Workload):

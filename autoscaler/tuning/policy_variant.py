@@ -62,10 +62,11 @@ def parse_variant(content: Mapping[str, Any], values: Values) -> InferenceScaler
 def effective_value(scaler: InferenceScaler, path: str) -> Value:
     """What a policy has at a path with its defaults applied; None where a block around it is left out.
 
-    A policy without a word on forecasts is one whose forecast is off.
+    A policy without a word on forecasts is one whose forecast is off, unless it names no vote at all.
     """
     if path == FORECAST_MODE and scaler.spec.forecast is None:
-        return ForecastMode.OFF.value
+        by_default = scaler.spec.parameters.forecast
+        return (ForecastMode.OFF if by_default is None else by_default.mode).value
     found: Any = scaler.spec.model_dump(mode="json", by_alias=True)
     for part in path_parts(path):
         if found is None:

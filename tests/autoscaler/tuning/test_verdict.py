@@ -14,6 +14,7 @@ from autoscaler.tuning.verdict import Judged, at_ends, changes, judge
 from tests.tuning_builders import a_scaler
 
 OBJECTIVE = AttainmentAtLeast(0.99)
+VOTES = {"signals": {"tokensInFlight": {}}}
 
 
 def outcome(missed: int, hours: float) -> Figures:
@@ -65,9 +66,18 @@ def test_what_was_not_run_there_is_not_judged() -> None:
             [Change("signals.kvCache.headroomPercent", "not set", 15)],
             id="a vote that was not there",
         ),
-        pytest.param({}, {"forecast.mode": "Off", "forecast.quantilePercent": 80.0}, [], id="no forecast as before"),
+        pytest.param(
+            VOTES, {"forecast.mode": "Off", "forecast.quantilePercent": 80.0}, [], id="no forecast as before"
+        ),
+        pytest.param({}, {"forecast.mode": "Active"}, [], id="a pool that names no vote has a forecast"),
         pytest.param(
             {},
+            {"forecast.mode": "Off"},
+            [Change("forecast.mode", "Active (default)", "Off")],
+            id="a forecast that was there unsaid",
+        ),
+        pytest.param(
+            VOTES,
             {"forecast.mode": "Active"},
             [Change("forecast.mode", "Off (default)", "Active")],
             id="a forecast that was not there was off",
