@@ -153,8 +153,8 @@ class InferenceScalerSpec(ScalingParameters):
     protect_loading_replicas: bool = Field(
         default=False,
         description=(
-            "True: a replica that loads its model on an on-demand node has karpenter.sh/do-not-disrupt until it is "
-            "Ready. The right to patch pods is needed."
+            "False (default): Karpenter may move a replica that loads its model. True: on an on-demand node it has "
+            "karpenter.sh/do-not-disrupt until it is Ready; the right to patch pods is needed."
         ),
     )
 
