@@ -51,6 +51,7 @@ class Fleet:
         group_size: int = 2,
         accelerators: int = 1,
         capacity_type: str | None = None,
+        labels: Document | None = None,
     ):
         self.control_plane = control_plane
         self.exporters = exporters
@@ -68,6 +69,7 @@ class Fleet:
                 strategy=strategy,
                 accelerators=accelerators,
                 capacity_type=capacity_type,
+                labels=labels,
             ),
             "StatefulSet": lambda count: stateful_set(self.namespace, name, count, loads_in=loads_in),
             "LeaderWorkerSet": lambda count: leader_worker_set(self.namespace, name, count, group_size),

@@ -8,15 +8,24 @@ Document = dict[str, Any]
 
 
 def pod_template(
-    pool: str, *, loads_in: str, stops_in: str, accelerators: int = 1, capacity_type: str | None = None
+    pool: str,
+    *,
+    loads_in: str,
+    stops_in: str,
+    accelerators: int = 1,
+    capacity_type: str | None = None,
+    labels: Document | None = None,
 ) -> Document:
     """A pod of one container with so many GPUs, which becomes Ready after `loads_in` and goes after `stops_in`.
 
-    With a `capacity_type` it runs on such nodes only.
+    With a `capacity_type` it runs on such nodes only. `labels` are its own, and in nobody's selector.
     """
     selector = {} if capacity_type is None else {"nodeSelector": {"karpenter.sh/capacity-type": capacity_type}}
     return {
-        "metadata": {"labels": {"app": pool}, "annotations": {"loads-in": loads_in, "stops-in": stops_in}},
+        "metadata": {
+            "labels": {"app": pool} | (labels or {}),
+            "annotations": {"loads-in": loads_in, "stops-in": stops_in},
+        },
         "spec": selector
         | {
             "containers": [
@@ -40,6 +49,7 @@ def deployment(
     strategy: Document | None = None,
     accelerators: int = 1,
     capacity_type: str | None = None,
+    labels: Document | None = None,
 ) -> Document:
     """A Deployment; kwok plays its pods."""
     document = {
@@ -50,7 +60,12 @@ def deployment(
             "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},
             "template": pod_template(
-                name, loads_in=loads_in, stops_in=stops_in, accelerators=accelerators, capacity_type=capacity_type
+                name,
+                loads_in=loads_in,
+                stops_in=stops_in,
+                accelerators=accelerators,
+                capacity_type=capacity_type,
+                labels=labels,
             ),
         },
     }
