@@ -338,7 +338,14 @@ def _accelerators(parts: _Parts) -> ClusterAccelerators | None:
     cluster = parts.cluster
     if cluster.accelerator_pools is None or cluster.nodes is None or cluster.node_pools is None:
         return None
-    return ClusterAccelerators(cluster.accelerator_pools, cluster.nodes, cluster.node_pools, cluster.launches)
+    return ClusterAccelerators(
+        cluster.accelerator_pools,
+        cluster.nodes,
+        cluster.node_pools,
+        cluster.launches,
+        lambda: () if cluster.node_claims is None else cluster.node_claims.all(),
+        lambda: () if cluster.daemon_sets is None else cluster.daemon_sets.all(),
+    )
 
 
 def _node_capacity(

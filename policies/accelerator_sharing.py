@@ -16,7 +16,8 @@ class AcceleratorDemand:
     """What one InferenceScaler wants of a pool, before any share of the pool limits it.
 
     `minimum_replicas` are promised; `current_replicas` stand in the target now. The higher `priority` is served first.
-    `capacity_type` is the only kind of node that the replicas run on; None: they run on any.
+    `capacity_type` is the only kind of node that the replicas run on; None: they run on any. `cpu_millis` and
+    `memory_bytes` are what the pod of a replica asks for; 0: nothing, or nobody knows.
     """
 
     scaler: str
@@ -26,6 +27,8 @@ class AcceleratorDemand:
     accelerators_per_replica: int
     priority: int = 0
     capacity_type: CapacityType | None = None
+    cpu_millis: int = 0
+    memory_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ is there on demand, so that the floor holds while nodes come and go.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import CapacityType, split_nodes, spot_beside
+from policies.node_packing import NodeRoom, nodes_for
 from policies.reasons import Reason
 from policies.wording import counted
 
@@ -56,6 +56,12 @@ class NodeCapacityParameters:
     ceiling_nodes: int | None = None
     on_demand_floor_percent: int = 100  # of the nodes that replicas need; 100: spot is not used
     dollar_ceiling: DollarCeiling | None = None
+    room: NodeRoom | None = None  # what replicas may have of a new node; None: its accelerators, nothing else counts
+
+    @property
+    def node_room(self) -> NodeRoom:
+        """What replicas may have of a new node."""
+        return NodeRoom(self.accelerators_per_node) if self.room is None else self.room
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +134,21 @@ def plan_node_capacity(
     Demands that are tied to a kind of capacity find their place there; the others are split by the floor. Spot is
     allowed no more nodes than the on-demand nodes of this moment permit, and grows when these have come.
     """
-    needs = _needs(parameters.accelerators_per_node, demands)
+    asked = tuple(demands)
+    needs = _needs(parameters.node_room, asked)
     needed = sum(needs.values())
     ceiling = _ceiling(parameters, node_pools)
     allowed = needed if ceiling is None else min(needed, ceiling.nodes)
     slack = parameters.slack_nodes if ceiling is None else min(parameters.slack_nodes, ceiling.nodes - allowed)
     on_demand, spot = _shares(parameters.on_demand_floor_percent, needs, allowed, node_pools)
     limited_by = None if ceiling is None or allowed == needed else ceiling.reason
+    tight = _tight(parameters, asked)
     plans: list[NodePoolPlan] = []
     for pool in _on_demand_first(node_pools):
         if pool.capacity_type is CapacityType.ON_DEMAND:
-            steps = [_needed(needed, allowed, on_demand, limited_by), _slack(on_demand, slack)]
+            steps = [_needed(needed, allowed, on_demand, limited_by, tight), _slack(on_demand, slack)]
         else:
-            steps = [_needed(needed, allowed, spot, limited_by)]
+            steps = [_needed(needed, allowed, spot, limited_by, tight)]
             steps += _company(spot, parameters.on_demand_floor_percent, node_pools)
         rooms = _rooms(parameters, node_pools, pool, {plan.name: plan.limit_nodes for plan in plans})
         plans.append(_plan_pool(pool, steps, rooms))
@@ -156,54 +164,12 @@ def ceiling_nodes(parameters: NodeCapacityParameters, node_pools: Sequence[NodeP
     return None if ceiling is None else ceiling.nodes
 
 
-def nodes_for(accelerators_per_node: int, demands: Iterable[AcceleratorDemand]) -> int:
-    """The nodes that all replicas take, the largest placed first; one larger than a node takes whole nodes.
-
-    First fit in falling order needs no more nodes than any order where sizes divide each other (1, 2, 4, 8).
-    """
-    replicas_by_size: Counter[int] = Counter()
-    whole_nodes = 0
-    for demand in demands:
-        replicas = max(demand.wanted_replicas, demand.current_replicas)
-        size = demand.accelerators_per_replica
-        if size >= accelerators_per_node:
-            whole_nodes += replicas * -(-size // accelerators_per_node)
-        else:
-            replicas_by_size[size] += replicas
-    nodes_by_free: Counter[int] = Counter()
-    for size in sorted(replicas_by_size, reverse=True):
-        _place(size, replicas_by_size[size], accelerators_per_node, nodes_by_free)
-    return whole_nodes + sum(nodes_by_free.values())
-
-
-def _place(size: int, replicas: int, accelerators_per_node: int, nodes_by_free: Counter[int]) -> None:
-    """Places replicas of one size: the fullest nodes that have room first, then new ones."""
-    for free in sorted(free for free in nodes_by_free if free >= size):
-        fit = free // size
-        nodes = min(nodes_by_free[free], -(-replicas // fit))
-        replicas = _fill(size, replicas, free, nodes, nodes_by_free)
-        nodes_by_free[free] -= nodes
-    new_nodes = -(-replicas // (accelerators_per_node // size))
-    _fill(size, replicas, accelerators_per_node, new_nodes, nodes_by_free)
-
-
-def _fill(size: int, replicas: int, free: int, nodes: int, nodes_by_free: Counter[int]) -> int:
-    """Fills so many nodes, the last one perhaps in part; returns the replicas that are left."""
-    fit = free // size
-    placed = min(replicas, nodes * fit)
-    full, rest = divmod(placed, fit)
-    nodes_by_free[free - fit * size] += full
-    if rest:
-        nodes_by_free[free - rest * size] += 1
-    return replicas - placed
-
-
-def _needs(accelerators_per_node: int, demands: Iterable[AcceleratorDemand]) -> dict[CapacityType | None, int]:
+def _needs(room: NodeRoom, demands: Iterable[AcceleratorDemand]) -> dict[CapacityType | None, int]:
     """Whole nodes by the kind of capacity that demands are tied to; None: they may run on either."""
     tied: dict[CapacityType | None, list[AcceleratorDemand]] = {None: [], **{kind: [] for kind in CapacityType}}
     for demand in demands:
         tied[demand.capacity_type].append(demand)
-    return {kind: nodes_for(accelerators_per_node, each) for kind, each in tied.items()}
+    return {kind: nodes_for(room, each) for kind, each in tied.items()}
 
 
 def _shares(
@@ -279,12 +245,23 @@ def _rooms(
     return rooms
 
 
-def _needed(needed: int, allowed: int, share: int, limited_by: Reason | None) -> PlanStep:
+def _needed(needed: int, allowed: int, share: int, limited_by: Reason | None, tight: str) -> PlanStep:
     if limited_by is None:
-        message = f"replicas take {counted(needed, 'node')}, {share} of them here"
+        message = f"replicas take {counted(needed, 'node')}{tight}, {share} of them here"
         return PlanStep("replicas", 0, share, Reason.NODES_NEEDED, message)
-    message = f"replicas take {counted(needed, 'node')}, the ceiling leaves {allowed}, {share} of them here"
+    message = f"replicas take {counted(needed, 'node')}{tight}, the ceiling leaves {allowed}, {share} of them here"
     return PlanStep("replicas", 0, share, limited_by, message)
+
+
+def _tight(parameters: NodeCapacityParameters, demands: Iterable[AcceleratorDemand]) -> str:
+    """Whose replicas share a node with fewer others than its accelerators say, in words; empty where nobody's do."""
+    told: dict[str, None] = {}
+    for demand in demands:
+        fit = parameters.node_room.replicas_of(demand)
+        by_accelerators = parameters.accelerators_per_node // demand.accelerators_per_replica
+        if 0 < fit < by_accelerators:
+            told[f"{fit} of {demand.scaler} a node instead of {by_accelerators}"] = None
+    return f" (CPU, memory and DaemonSets leave room for {', '.join(list(told)[:3])})" if told else ""
 
 
 def _slack(nodes: int, slack: int) -> PlanStep:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.constraints.replica_bounds import bounds_at
 from policies.decision_input import DecisionInput
-from policies.node_capacity import nodes_for
+from policies.node_packing import NodeRoom, nodes_for
 from policies.recommenders.forecast import ForecastMode, recommend_forecast
 
 
@@ -45,7 +45,7 @@ def expected_replicas(decision_input: DecisionInput, node_lead_seconds: float) -
 
 
 def warm_nodes(
-    accelerators_per_node: int,
+    room: NodeRoom,
     demands: Sequence[AcceleratorDemand],
     expected: Iterable[int],
     spare_nodes: int,
@@ -55,11 +55,11 @@ def warm_nodes(
 
     Replicas come first: where a ceiling leaves no room beside them, nothing is held ready.
     """
-    needed = nodes_for(accelerators_per_node, demands)
+    needed = nodes_for(room, demands)
     foreseen = [
         replace(demand, wanted_replicas=max(demand.wanted_replicas, replicas))
         for demand, replicas in zip(demands, expected, strict=True)
     ]
-    more = nodes_for(accelerators_per_node, foreseen) - needed
-    room = more + spare_nodes if ceiling_nodes is None else max(0, ceiling_nodes - needed)
-    return WarmNodes(more, spare_nodes, min(more + spare_nodes, room))
+    more = nodes_for(room, foreseen) - needed
+    left = more + spare_nodes if ceiling_nodes is None else max(0, ceiling_nodes - needed)
+    return WarmNodes(more, spare_nodes, min(more + spare_nodes, left))

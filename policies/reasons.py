@@ -121,14 +121,15 @@ class Reason(StrEnum):
     SPOT_UNAVAILABLE = "SpotUnavailable"
     RETURNING_TO_SPOT = "ReturningToSpot"
     PLACEHOLDERS_NOT_FOUND = "PlaceholdersNotFound"  # the Deployment that holds nodes ready is not there
-    LIMITS_IN_STEP = "LimitsInStep"
     NODES_HELD_READY = "NodesHeldReady"
     NODES_NOT_HELD = "NodesNotHeld"
     CAPACITY_BUFFERS_NOT_SERVED = "CapacityBuffersNotServed"  # their definition is not installed
     CAPACITY_BUFFER_NOT_READY = "CapacityBufferNotReady"  # Karpenter cannot use it
     CAPACITY_BUFFER_SILENT = "CapacityBufferSilent"  # nobody looks at it: Karpenter's feature gate is off
+    LIMITS_IN_STEP = "LimitsInStep"
     LIMITS_NOT_WRITTEN = "LimitsNotWritten"
     NODE_SHAPE_CONTRADICTED = "NodeShapeContradicted"
+    REPLICA_FITS_NO_NODE = "ReplicaFitsNoNode"  # for its CPU or memory
     NODE_POOL_NOT_FOUND = "NodePoolNotFound"
     NODE_POOL_NOT_READY = "NodePoolNotReady"
     KARPENTER_SILENT = "KarpenterSilent"  # nobody has judged the limits that were written

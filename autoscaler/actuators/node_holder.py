@@ -8,6 +8,7 @@ from typing import Protocol
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.api.prewarm import Prewarm
 from autoscaler.api.taints import Taint
+from policies.node_packing import NodeRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,13 @@ class HeldPool:
     uid: str
     prewarm: Prewarm
     node_pool: str
-    accelerators_per_node: int
+    room: NodeRoom
     taints: tuple[Taint, ...] = ()
+
+    @property
+    def accelerators_per_node(self) -> int:
+        """What a place takes that takes a whole node."""
+        return max(1, self.room.accelerators)
 
 
 class NodeHolder(Protocol):

@@ -63,26 +63,48 @@ class NodeShape:
         """Limited keys that the shape does not name, so that nobody can say how many nodes they allow."""
         return tuple(sorted(key for key in limits if key != NODES_KEY and key not in self.resources))
 
-    def as_large_as(self, capacities: Iterable[Mapping[str, str]]) -> NodeShape:
-        """The shape with what real nodes bring more of: limits by less would leave no room for one such node."""
+    def as_real(self, capacities: Iterable[Mapping[str, str]]) -> NodeShape:
+        """The shape that limits are to be set for, where real nodes say otherwise.
+
+        Accelerators are those of the largest real node, more or fewer than stated; of anything else what real nodes
+        bring more of: limits by less would leave no room for one such node.
+        """
         resources = dict(self.resources)
-        for capacity in capacities:
+        real = tuple(capacities)
+        accelerators = [count for count in map(accelerators_of, real) if count]
+        if accelerators:
+            resources[RESOURCE_NAME] = str(max(accelerators))
+        for capacity in real:
             for key, stated in resources.items():
-                real, own = amount_of(capacity.get(key, "0")), amount_of(stated)
-                if real is not None and own is not None and real > own:
+                if _is_more(capacity.get(key), stated):
                     resources[key] = capacity[key]
         return NodeShape(resources)
 
     def contradictions(self, capacity: Mapping[str, str]) -> tuple[str, ...]:
-        """Where a real node brings more than the shape says, in words; a limit by the shape would be too small then."""
-        larger = []
+        """Where a real node is not as the shape says, in words: other accelerators, or more of anything else.
+
+        A node whose accelerators have not registered yet contradicts nothing, nor does less CPU or memory: limits by
+        the shape are large enough then.
+        """
+        found = []
         for key, stated in self.resources.items():
-            real, own = amount_of(capacity.get(key, "0")), amount_of(stated)
-            if real is not None and own is not None and real > own:
-                larger.append(f"{key}: {capacity[key]} on a node, {stated} in nodeShape")
-        return tuple(larger)
+            real = capacity.get(key)
+            is_fewer = key == RESOURCE_NAME and 0 < accelerators_of(capacity) < self.accelerators
+            if is_fewer or _is_more(real, stated):
+                found.append(f"{key}: {real} on a node, {stated} in nodeShape")
+        return tuple(found)
 
     def _nodes_by(self, key: str, limit: str) -> int | None:
         each = Decimal(1) if key == NODES_KEY else amount_of(self.resources.get(key, ""))
         allowed = amount_of(limit)
         return None if allowed is None or not each else int(allowed // each)
+
+
+def accelerators_of(capacity: Mapping[str, str]) -> int:
+    """Accelerators of a node; 0 where none have registered."""
+    return int(amount_of(capacity.get(RESOURCE_NAME, "0")) or 0)
+
+
+def _is_more(real: str | None, stated: str) -> bool:
+    amount, own = amount_of(real or "0"), amount_of(stated)
+    return amount is not None and own is not None and amount > own

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.controller.replica_wish import ReplicaWish
+from autoscaler.controller.replica_wish import ReplicaWish, demand_of
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.workload import TargetPart
 from policies.capacity_split import CapacityType, ReplicaSplit, SplitRule, on_demand_beside, split_replicas
+from policies.node_packing import NodeRoom
 
 
 @dataclass(frozen=True, slots=True)
 class SplitGround:
     """What an AcceleratorPool says of its split, and what is seen of its spot nodes (`spot_nodes` not being deleted).
 
-    `accelerators_per_node` None: it is not said, and a replica is taken for a node.
+    `room` is what replicas may have of a node; None: it is not said, and a replica is taken for a node.
     """
 
     on_demand_floor_percent: int
-    accelerators_per_node: int | None
+    room: NodeRoom | None
     can_buy_spot: bool
     spot_nodes: int
 
@@ -75,8 +76,7 @@ def _part(wish: ReplicaWish, capacity_type: CapacityType) -> TargetPart:
 
 
 def _replicas_per_node(ground: SplitGround, wish: ReplicaWish) -> int:
-    each, size = ground.accelerators_per_node, wish.accelerators_per_replica
-    return 1 if each is None or size is None else max(1, each // size)
+    return 1 if ground.room is None else max(1, ground.room.replicas_of(demand_of(wish)))
 
 
 def _standing_on_spot(ground: SplitGround, wishes: Sequence[ReplicaWish]) -> Mapping[PoolKey, int]:
@@ -111,9 +111,9 @@ def _split(ground: SplitGround, wish: ReplicaWish, nodes_held: int, standing_on_
 
 def _filled_at_least(ground: SplitGround, wishes: Sequence[ReplicaWish], on_demand: Mapping[PoolKey, int]) -> int:
     """The fewest nodes that the on-demand replicas of these pools fill, however they are placed."""
-    each = ground.accelerators_per_node
-    if each is None:
+    if ground.room is None:
         return sum(on_demand[wish.key] for wish in wishes)
+    each = max(1, ground.room.accelerators)
     whole_nodes, accelerators = 0, 0
     for wish in wishes:
         size = wish.accelerators_per_replica or 0

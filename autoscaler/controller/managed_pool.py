@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from autoscaler.actuators.node_holder import HeldPool
 from autoscaler.api.accelerator_pool import AcceleratorPool, NodePools
-from autoscaler.api.node_shape import NodeShape
+from autoscaler.api.node_shape import NodeShape, accelerators_of
+from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests, millis, whole
 from autoscaler.api.prewarm import Prewarm
 from autoscaler.controller.capacity_splits import SplitGround
 from autoscaler.observers.node_pools import NodePoolSeen
 from policies.capacity_split import CapacityType
 from policies.node_capacity import NodeCapacityParameters, NodePoolState
+from policies.node_packing import NodeRoom
 from policies.victims import NodesOfSplit
 
 
@@ -38,7 +41,7 @@ class ManagedPool:
             uid=self.uid,
             prewarm=self.prewarm,
             node_pool=self.node_pools.on_demand,
-            accelerators_per_node=self.parameters.accelerators_per_node,
+            room=self.parameters.node_room,
             taints=() if seen is None else seen.taints,
         )
 
@@ -52,19 +55,43 @@ def managed(pool: AcceleratorPool) -> ManagedPool | None:
 
 
 def as_seen(pool: ManagedPool, node_pools: Mapping[str, NodePoolSeen]) -> ManagedPool:
-    """The pool with nodes as large as the real ones, where these contradict its spec; a condition names both."""
+    """The pool with nodes as the real ones are, where these contradict its spec (a condition names both).
+
+    Where they differ among themselves, limits are for the largest and replicas are packed as on the smallest.
+    """
     seen = [node_pools[name] for name in pool.node_pools.names if name in node_pools]
-    shape = pool.shape.as_large_as(capacity for each in seen for capacity in each.capacities)
-    if shape.resources == pool.shape.resources:
-        return pool
-    before, each = pool.parameters, shape.accelerators
+    shape = pool.shape.as_real(capacity for each in seen for capacity in each.capacities)
+    before, room = pool.parameters, _room(pool.shape, seen)
     accelerators = None if before.ceiling_nodes is None else before.ceiling_nodes * before.accelerators_per_node
     parameters = replace(
         before,
-        accelerators_per_node=each,
-        ceiling_nodes=None if accelerators is None else accelerators // each,
+        accelerators_per_node=_fewest_accelerators(pool.shape, seen),
+        ceiling_nodes=None if accelerators is None else accelerators // shape.accelerators,
+        room=room,
     )
-    return replace(pool, parameters=parameters, shape=shape, stated=pool.shape)
+    stated = None if shape.resources == pool.shape.resources else pool.shape
+    return replace(pool, parameters=parameters, shape=shape, stated=stated)
+
+
+def _fewest_accelerators(stated: NodeShape, seen: Sequence[NodePoolSeen]) -> int:
+    real = [count for each in seen for count in map(accelerators_of, each.capacities) if count]
+    return min(real, default=stated.accelerators)
+
+
+def _room(stated: NodeShape, seen: Sequence[NodePoolSeen]) -> NodeRoom:
+    """What replicas may have of a new node beside DaemonSets: of the smallest that was seen, else of the stated one."""
+    daemons = reduce(PodRequests.at_least, (each.daemons for each in seen), NO_REQUESTS)
+    allocatables = [allocatable for each in seen for allocatable in each.allocatables] or [stated.resources]
+
+    def left(key: str, number: Callable[[str], int], taken: int) -> int | None:
+        known = [number(each[key]) for each in allocatables if key in each]
+        return min(known) - taken if known else None
+
+    return NodeRoom(
+        accelerators=max(0, _fewest_accelerators(stated, seen) - daemons.accelerators),
+        cpu_millis=left("cpu", millis, daemons.cpu_millis),
+        memory_bytes=left("memory", whole, daemons.memory_bytes),
+    )
 
 
 def split_ground(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) -> SplitGround:
@@ -73,9 +100,10 @@ def split_ground(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) 
     spot = None if spec.node_pools.spot is None else node_pools.get(spec.node_pools.spot)
     return SplitGround(
         on_demand_floor_percent=spec.on_demand_floor_percent,
-        accelerators_per_node=None if spec.node_shape is None else spec.node_shape.accelerators,
+        room=None if spec.node_shape is None else _room(spec.node_shape.shape, seen),
         can_buy_spot=not node_pools if spot is None else spot.makes_nodes,
         spot_nodes=0 if spot is None else spot.nodes_in_use,
+    seen = [node_pools[name] for name in spec.node_pools.names if name in node_pools]
     )
 
 

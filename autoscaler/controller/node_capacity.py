@@ -27,12 +27,14 @@ from policies.accelerator_sharing import AcceleratorAllowance, AcceleratorDemand
 from policies.capacity_split import ReplicaSplit
 from policies.node_capacity import (
     CapacityOutcome,
+    NodeCapacityParameters,
     NodePoolPlan,
     NodePoolState,
     WarmOutcome,
     ceiling_nodes,
     plan_node_capacity,
 )
+from policies.node_packing import NodeRoom
 from policies.reasons import Reason
 from policies.victims import NodesOfSplit
 from policies.wording import duration
@@ -272,6 +274,7 @@ class NodeCapacityKeeper:
         if history.contested is not None:
             who = seen.limit_managers[-1] if seen.limit_managers else "somebody"
             return (
+        problems += [_fit_problem(demand, pool.parameters.node_room) for demand in demands]
                 Reason.COMPETING_WRITER,
                 f'"{who}" has just set the limits of NodePool {seen.name}; they are left alone',
             )
@@ -329,7 +332,8 @@ def _allowances(
         return {}
     accelerators = nodes * pool.parameters.accelerators_per_node
     names = {f"{namespace}/{name}": (namespace, name) for namespace, name in (wish.key for wish in wishes)}
-    shared = share_accelerators(accelerators, [share_demand(wish) for wish in wishes], pool.name)
+    demands = [_as_packed(share_demand(wish), pool.parameters) for wish in wishes]
+    shared = share_accelerators(accelerators, demands, pool.name)
     return {names[name]: allowance for name, allowance in shared.items()}
 
 
@@ -352,9 +356,17 @@ def _shape_problem(seen: NodePoolSeen, shape: NodeShape) -> tuple[Reason, str] |
         return Reason.NODE_SHAPE_CONTRADICTED, message
     contradictions = {text for capacity in seen.capacities for text in shape.contradictions(capacity)}
     if contradictions:
-        message = f"NodePool {seen.name}: {'; '.join(sorted(contradictions))}; limits are set for the larger node"
+        message = f"NodePool {seen.name}: {'; '.join(sorted(contradictions))}; limits are set for what nodes bring"
         return Reason.NODE_SHAPE_CONTRADICTED, message
     return None
+def _as_packed(demand: AcceleratorDemand, parameters: NodeCapacityParameters) -> AcceleratorDemand:
+    """With the accelerators that a replica keeps from others, where CPU or memory leave room for fewer on a node."""
+    each, fit = parameters.accelerators_per_node, parameters.node_room.replicas_of(demand)
+    if not 0 < fit < each // demand.accelerators_per_replica:
+        return demand
+    return replace(demand, accelerators_per_replica=-(-each // fit))
+
+
 
 
 def _readiness(seen: NodePoolSeen) -> tuple[Reason, str] | None:
@@ -379,3 +391,22 @@ def _not_counted(keys: Sequence[PoolKey]) -> str:
 
 def _sentence(plan: NodePoolPlan) -> str:
     return f"{plan.name}: {plan.limit_nodes} nodes ({'; '.join(step.message for step in plan.steps)})"
+def _fit_problem(demand: AcceleratorDemand, room: NodeRoom) -> tuple[Reason, str] | None:
+    """That a replica fits on no node of the pool, so that the limits are none of its troubles."""
+    is_wanted = demand.wanted_replicas or demand.current_replicas
+    if not is_wanted or room.replicas_of(demand) or demand.accelerators_per_replica > room.accelerators:
+        return None
+    asked, left = [], []
+    if room.cpu_millis is not None and demand.cpu_millis > room.cpu_millis:
+        asked.append(f"{demand.cpu_millis / 1000:g} CPUs")
+        left.append(f"{room.cpu_millis / 1000:g}")
+    if room.memory_bytes is not None and demand.memory_bytes > room.memory_bytes:
+        asked.append(f"{demand.memory_bytes / 2**30:.1f} GiB of memory")
+        left.append(f"{room.memory_bytes / 2**30:.1f} GiB")
+    message = (
+        f"a replica of {demand.scaler} fits on no node: it asks for {' and '.join(asked)}, and beside the system and "
+        f"DaemonSets a node leaves {' and '.join(left)}"
+    )
+    return Reason.REPLICA_FITS_NO_NODE, message
+
+

@@ -70,7 +70,7 @@ class Prewarmer:
                 flat.append(demand)
                 # Of two targets the one on demand: what is on spot comes when it is there.
                 expected.append(0 if demand.capacity_type is CapacityType.SPOT else foreseen - _elsewhere(each, demand))
-        warm = warm_nodes(each_node, flat, expected, prewarm.spare_nodes or 0, ceiling_nodes)
+        warm = warm_nodes(pool.room, flat, expected, prewarm.spare_nodes or 0, ceiling_nodes)
         return PrewarmPlan(holder, warm, warm.nodes * max(1, each_node // holder.accelerators_per_pod))
 
     def carry_out(self, plan: PrewarmPlan) -> WarmOutcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
+from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests
 from autoscaler.controller.actuation import Considered
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.workload import TargetPart
@@ -33,6 +34,7 @@ class ReplicaWish:
     will_be_written: bool
     may_lower: bool = True
     parts: tuple[TargetPart, ...] = ()
+    requests: PodRequests = NO_REQUESTS  # of the pod of a replica
     decision_input: DecisionInput | None = None  # from which what is to come can be read
 
 
@@ -67,13 +69,14 @@ def wish_of(considered: Considered) -> ReplicaWish | None:
         will_be_written=considered.will_be_written,
         may_lower=considered.scaler.spec.mode is not Mode.SCALE_UP_ONLY,
         parts=considered.workload.parts,
+        requests=considered.workload.requests,
         decision_input=considered.decision_input,
     )
 
 
 def share_demand(wish: ReplicaWish) -> AcceleratorDemand:
     """What it wants of the accelerators that all share, before any share limits it."""
-    return replace(_demand(wish), wanted_replicas=wish.wanted if wish.will_be_written else wish.current)
+    return replace(demand_of(wish), wanted_replicas=wish.wanted if wish.will_be_written else wish.current)
 
 
 def node_demands(wish: ReplicaWish, split: ReplicaSplit | None) -> list[AcceleratorDemand]:
@@ -82,12 +85,12 @@ def node_demands(wish: ReplicaWish, split: ReplicaSplit | None) -> list[Accelera
     Without a split (none is known) two targets stay as they are.
     """
     if not wish.parts:
-        return [_demand(wish)]
+        return [demand_of(wish)]
     counts = {part.capacity_type: part.counts.spec for part in wish.parts}
     wanted = dict(counts)
     if split is not None and wish.will_be_written:
         wanted = {CapacityType.ON_DEMAND: split.on_demand, CapacityType.SPOT: split.spot}
-    whole = _demand(wish)
+    whole = demand_of(wish)
     return [
         replace(
             whole,
@@ -100,7 +103,8 @@ def node_demands(wish: ReplicaWish, split: ReplicaSplit | None) -> list[Accelera
     ]
 
 
-def _demand(wish: ReplicaWish) -> AcceleratorDemand:
+def demand_of(wish: ReplicaWish) -> AcceleratorDemand:
+    """Its replicas wherever they run. The accelerators of a replica must be known."""
     assert wish.accelerators_per_replica is not None
     return AcceleratorDemand(
         scaler="/".join(wish.key),
@@ -109,4 +113,6 @@ def _demand(wish: ReplicaWish) -> AcceleratorDemand:
         minimum_replicas=wish.minimum,
         accelerators_per_replica=wish.accelerators_per_replica,
         priority=wish.priority,
+        cpu_millis=wish.requests.cpu_millis,
+        memory_bytes=wish.requests.memory_bytes,
     )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool, parse_accelerator_pool
 from autoscaler.api.accelerators import RESOURCE_NAME
+from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests
 from autoscaler.api.pool_observation import PoolNode
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
-from autoscaler.kubernetes_gateway.watched_objects import WatchedNode, WatchedNodePool
+from autoscaler.kubernetes_gateway.watched_launches import WatchedNodeClaim
+from autoscaler.kubernetes_gateway.watched_objects import WatchedDaemonSet, WatchedNode, WatchedNodePool
 from autoscaler.observers.node_pools import NodePoolSeen
 from policies.launch_breaker import LaunchResult
 
@@ -24,12 +27,16 @@ class ClusterAccelerators:
         nodes: WatchedKind[WatchedNode],
         node_pools: WatchedKind[WatchedNodePool],
         launches: Callable[[], Mapping[str, tuple[LaunchResult, ...]]] = dict,
+        node_claims: Callable[[], Iterable[WatchedNodeClaim]] = tuple,
+        daemon_sets: Callable[[], Sequence[WatchedDaemonSet]] = tuple,
     ) -> None:
         """`launches` gives by NodePool how the last launches ended, where one failed."""
         self._pools = pools
         self._nodes = nodes
         self._node_pools = node_pools
         self._launches = launches
+        self._node_claims = node_claims
+        self._daemon_sets = daemon_sets
         self._parsed: tuple[int, tuple[AcceleratorPool | InvalidAcceleratorPool, ...]] = (-1, ())
 
     def accelerator_pools(self) -> Sequence[AcceleratorPool | InvalidAcceleratorPool]:
@@ -65,16 +72,26 @@ class ClusterAccelerators:
         nodes: defaultdict[str | None, list[WatchedNode]] = defaultdict(list)
         for node in self._nodes.all():
             nodes[node.node_pool].append(node)
-        launches = self._launches()
+        claims: defaultdict[str, list[WatchedNodeClaim]] = defaultdict(list)
+        for claim in self._node_claims():
+            if not claim.reason:
+                claims[claim.node_pool].append(claim)
+        launches, daemon_sets = self._launches(), self._daemon_sets()
         return {
-            pool.name: _seen(pool, nodes[pool.name], launches.get(pool.name, ())) for pool in self._node_pools.all()
+            pool.name: replace(
+                _seen(pool, nodes[pool.name], claims[pool.name]),
+                launches=launches.get(pool.name, ()),
+                daemons=_daemons(pool, daemon_sets),
+            )
+            for pool in self._node_pools.all()
         }
 
 
-def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode], launches: tuple[LaunchResult, ...]) -> NodePoolSeen:
+def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode], claims: Sequence[WatchedNodeClaim]) -> NodePoolSeen:
     staying = [node for node in nodes if not node.is_deleting]
-    # Nodes of one instance type look the same: each capacity once.
-    capacities = {tuple(sorted(node.capacity.items())): node.capacity for node in staying}
+    # What a NodeClaim says is the provider's estimate: it counts until there are nodes.
+    described = [each for each in (staying or claims) if not each.is_deleting]
+    leaving_claims = sum(claim.is_deleting for claim in claims)
     return NodePoolSeen(
         name=pool.name,
         limits=pool.limits,
@@ -82,10 +99,21 @@ def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode], launches: tuple[L
         nodes_in_use=max(len(staying), pool.nodes),
         problem=pool.problem,
         limit_managers=pool.limit_managers,
-        capacities=tuple(capacities.values()),
+        capacities=_each_once(each.capacity for each in described),
+        allocatables=_each_once(each.allocatable for each in described),
         disruption=pool.disruption,
         is_judged=pool.is_judged,
-        launches=launches,
-        nodes_deleting=len(nodes) - len(staying),
-        taints=pool.taints,
+        # An instance costs until its NodeClaim has gone, also where its Node object went before.
+        nodes_deleting=max(len(nodes) - len(staying), leaving_claims),
+        taints=pool.template.taints,
     )
+
+
+def _each_once(resources: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+    """Nodes of one instance type look the same."""
+    return tuple({tuple(each.items()): each for each in resources}.values())
+
+
+def _daemons(pool: WatchedNodePool, daemon_sets: Iterable[WatchedDaemonSet]) -> PodRequests:
+    """What DaemonSets take of each node of the NodePool."""
+    return sum((each.requests for each in daemon_sets if pool.template.admits(each.placement)), NO_REQUESTS)

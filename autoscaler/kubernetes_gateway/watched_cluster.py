@@ -32,11 +32,13 @@ from autoscaler.kubernetes_gateway.watched_launches import (
 )
 from autoscaler.kubernetes_gateway.watched_objects import (
     AutoscalerClaim,
+    WatchedDaemonSet,
     WatchedNode,
     WatchedNodePool,
     WatchedPod,
     claim_index_keys,
     pod_index_keys,
+    reduce_daemon_set,
     reduce_horizontal_pod_autoscaler,
     reduce_node,
     reduce_node_pool,
@@ -126,6 +128,7 @@ class WatchedCluster:
         self.launch_notes: Final = LaunchNotes()
         self.node_claims: WatchedKind[WatchedNodeClaim] | None = None
         self.given_up: WatchedKind[GivenUp] | None = None
+        self.daemon_sets: WatchedKind[WatchedDaemonSet] | None = None
         self._buffer_namespace = buffer_namespace
         self.buffers: WatchedKind[CapacityBufferSeen] | None = None
         if watches_own_objects:
@@ -158,6 +161,7 @@ class WatchedCluster:
             "nodepools": self.node_pools,
             "nodeclaims": self.node_claims,
             "events": self.given_up,
+            "daemonsets": self.daemon_sets,
             "capacitybuffers": self.buffers,
         }
         return {name: kind for name, kind in kinds.items() if kind is not None}
@@ -169,7 +173,15 @@ class WatchedCluster:
         Stays True from then on: a kind that is wanted later concerns only those who want it. So does one that cannot
         be read. Nodes and what steers them lie outside namespaces: who may not read them can still scale.
         """
-        outside = (self.nodes, self.accelerator_pools, self.node_pools, self.node_claims, self.given_up, self.buffers)
+        outside = (
+            self.nodes,
+            self.accelerator_pools,
+            self.node_pools,
+            self.node_claims,
+            self.given_up,
+            self.daemon_sets,
+            self.buffers,
+        )
         if not self._has_synced:
             self._has_synced = (
                 all(kind.has_synced or (kind in outside and bool(kind.problems)) for kind in self.fixed_kinds.values())
@@ -278,7 +290,10 @@ class WatchedCluster:
             self.scales.read_changed(self._stop)
 
     def _watch_launches_once(self) -> None:
-        """Begins to watch NodeClaims, and what Karpenter says of those it gave up, when somebody wants limits kept."""
+        """Begins to watch what a plan of nodes needs when somebody wants limits kept.
+
+        NodeClaims, what Karpenter says of those that it gave up, and the DaemonSets, which take a part of each node.
+        """
         if self.accelerator_pools is None or self.node_claims is not None:
             return
         if not any((pool.get("spec") or {}).get("mode") == "Manage" for pool in self.accelerator_pools.all()):
@@ -289,9 +304,10 @@ class WatchedCluster:
         node_claims = self._watch(
             "karpenter.sh/v1", "nodeclaims", self.launch_notes.reduce_node_claim, is_namespaced=False
         )
-        given_up.start()
-        node_claims.start()
-        self.given_up, self.node_claims = given_up, node_claims
+        daemon_sets = self._watch("apps/v1", "daemonsets", reduce_daemon_set, is_namespaced=False)
+        for kind in (given_up, node_claims, daemon_sets):
+            kind.start()
+        self.given_up, self.node_claims, self.daemon_sets = given_up, node_claims, daemon_sets
 
     def _watch_buffers_once(self) -> None:
         """Begins to watch our CapacityBuffers when a pool wants one, or has had nodes held ready before."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -18,6 +18,8 @@ from autoscaler.kubernetes_gateway.watched_objects import (
     CAPACITY_TYPE_LABEL,
     NODE_POOL_LABEL,
     Document,
+    limited_resources,
+    whole_capacity,
 )
 from policies.launch_breaker import LaunchResult, Offering, classify_failure
 
@@ -44,6 +46,9 @@ class WatchedNodeClaim:
     answered_at_seconds: float
     reason: str = ""
     message: str = ""
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+    is_deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,16 @@ class LaunchNotes:
         if answered_at_seconds is None:
             return None
         if launched.get("status") == "True":
-            return WatchedNodeClaim(name, node_pool, asked, answered_at_seconds)
+            status = document["status"]
+            return WatchedNodeClaim(
+                name,
+                node_pool,
+                asked,
+                answered_at_seconds,
+                capacity=whole_capacity(status),
+                allocatable=limited_resources(status.get("allocatable") or {}),
+                is_deleting=metadata.get("deletionTimestamp") is not None,
+            )
         reason = str(launched.get("reason") or "")
         if reason in ("", NOT_TRIED) or metadata.get("deletionTimestamp") is not None:
             return None

@@ -14,7 +14,9 @@ from typing import Any
 from autoscaler.api.document import rfc3339_seconds
 from autoscaler.api.held_budgets import ANNOTATION as HELD_BUDGETS
 from autoscaler.api.karpenter_duration import duration_seconds
-from autoscaler.api.taints import Taint, read_taints
+from autoscaler.api.node_shape import amount_of
+from autoscaler.api.node_template import ANY_NODE, NodeTemplate, PodPlacement, read_node_template, read_placement
+from autoscaler.api.pod_requests import PodRequests, requests_of_pod
 from autoscaler.observers.node_pools import DisruptionSeen
 from policies.latency_class import ConsolidationSettings
 
@@ -84,6 +86,7 @@ class WatchedNode:
     is_deleting: bool = False
     capacity: Mapping[str, str] = field(default_factory=dict)  # of a node of a NodePool: what limits are compared with
     taints: tuple[str, ...] = ()  # their keys
+    allocatable: Mapping[str, str] = field(default_factory=dict)  # what of the capacity pods may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,15 @@ class WatchedNodePool:
     limit_managers: tuple[str, ...]  # field managers that own a limit, the one that wrote last at the end
     disruption: DisruptionSeen | None = None
     is_judged: bool = True  # Karpenter has looked at the spec that stands there now
+    template: NodeTemplate = ANY_NODE  # of its nodes
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedDaemonSet:
+    """A DaemonSet: what its pod takes of each node on which it may run."""
+
+    requests: PodRequests
+    placement: PodPlacement
 
 
 def reduce_pod(document: Document) -> WatchedPod | None:
@@ -106,7 +118,6 @@ def reduce_pod(document: Document) -> WatchedPod | None:
         return None
     conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
     ready, scheduled = conditions.get("Ready") or {}, conditions.get("PodScheduled") or {}
-    taints: tuple[Taint, ...] = ()  # of its nodes
     scheduling_changed_at_seconds = rfc3339_seconds(scheduled.get("lastTransitionTime"))
     containers = status.get("containerStatuses") or ()
     annotations = metadata.get("annotations") or {}
@@ -219,13 +230,30 @@ def reduce_node(document: Document) -> WatchedNode:
         ),
         is_cordoned=bool((document.get("spec") or {}).get("unschedulable")),
         is_deleting=metadata.get("deletionTimestamp") is not None,
-        capacity=_limited_capacity(status.get("capacity") or {}) if NODE_POOL_LABEL in labels else {},
+        capacity=whole_capacity(status) if NODE_POOL_LABEL in labels else {},
         taints=tuple(sys.intern(str(taint.get("key"))) for taint in (document.get("spec") or {}).get("taints") or ()),
+        allocatable=limited_resources(allocatable) if NODE_POOL_LABEL in labels else {},
     )
 
 
-def _limited_capacity(capacity: Mapping[str, Any]) -> Mapping[str, str]:
+def whole_capacity(status: Mapping[str, Any]) -> Mapping[str, str]:
+    """What a node brings: its capacity, and where a provider states less than pods may have (as kwok does) that."""
+    capacity = dict(limited_resources(status.get("capacity") or {}))
+    for key, allocatable in limited_resources(status.get("allocatable") or {}).items():
+        if (amount_of(capacity.get(key, "0")) or 0) < (amount_of(allocatable) or 0):
+            capacity[key] = allocatable
+    return capacity
+
+
+def limited_resources(capacity: Mapping[str, Any]) -> Mapping[str, str]:
+    """Those by which NodePools are limited, as quantities."""
     return {key: sys.intern(str(amount)) for key, amount in capacity.items() if key in _LIMITED_RESOURCES}
+
+
+def reduce_daemon_set(document: Document) -> WatchedDaemonSet:
+    """A DaemonSet by its pod template."""
+    pod = ((document.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return WatchedDaemonSet(requests_of_pod(pod), read_placement(pod))
 
 
 def reduce_node_pool(document: Document) -> WatchedNodePool:
@@ -241,6 +269,7 @@ def reduce_node_pool(document: Document) -> WatchedNodePool:
         limit_managers=_limit_managers(document["metadata"].get("managedFields") or ()),
         disruption=_disruption(document),
         is_judged=_is_judged(document),
+        template=read_node_template(document),
     )
 
 
@@ -261,15 +290,9 @@ def _disruption(document: Document) -> DisruptionSeen:
             sys.intern(str(disruption.get("consolidationPolicy", "WhenEmptyOrUnderutilized"))),
             duration_seconds(after),
             duration_seconds(str(node.get("expireAfter", "720h"))),
-        taints=read_taints(_template_spec(document).get("taints")),
         ),
         consolidate_after=after,
         budgets=tuple(disruption.get("budgets") or ()),
-def _template_spec(document: Document) -> Mapping[str, Any]:
-    template: Mapping[str, Any] = (document.get("spec") or {}).get("template") or {}
-    return template.get("spec") or {}
-
-
         held=annotations.get(HELD_BUDGETS),
         has_annotations=bool(annotations),
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from autoscaler.api.accelerators import accelerators_of_template
 from autoscaler.api.document import rfc3339_seconds
+from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests, requests_of_template
 from autoscaler.api.replica_template import template_of
 from autoscaler.kubernetes_gateway.label_selector import (
     LabelSelector,
@@ -48,6 +49,7 @@ class WatchedTarget:
     owners: tuple[str, ...] | None  # field managers that own the count; None: the server notes no owners at all
     scale: TargetScale | None
     accelerators_per_replica: int | None  # by its pod template; None: it has none, or names no accelerators
+    requests: PodRequests = NO_REQUESTS  # of one pod, where a pod is a replica
     template: str | None = None  # identifies what a replica is made of; None: it has no pod template
 
 
@@ -67,6 +69,7 @@ def target_reduction(api_version: str, kind: str) -> Callable[[Document], Watche
             owners=_owners(metadata.get("managedFields")),
             scale=read_scale(document) if read_scale else None,
             accelerators_per_replica=accelerators_of_template(document),
+            requests=requests_of_template(document),
             template=template_of(document),
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.api.accelerators import RESOURCE_NAME
+from autoscaler.api.node_shape import accelerators_of
 from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.survey_types import CAPACITY_TYPE_KEY, Survey, SurveyedNodePool
 
@@ -102,14 +103,14 @@ def _one_shape(node_pool: SurveyedNodePool) -> Iterator[Finding]:
 
 
 def _stated_shape(pool: AcceleratorPool, node_pool: SurveyedNodePool) -> Iterator[Finding]:
-    if pool.spec.node_shape is None:
-        return
+    if pool.spec.node_shape is None or len(set(map(accelerators_of, node_pool.capacities))) > 1:
+        return  # not said, or there is no one shape to state
     shape = pool.spec.node_shape.shape
     for contradiction in sorted({text for each in node_pool.capacities for text in shape.contradictions(each)}):
         yield Finding(
             f"AcceleratorPool {pool.name}",
             "spec.nodeShape",
             f"{contradiction} (NodePool {node_pool.name})",
-            "limits by this shape would hold fewer nodes than wanted, so none are written",
+            "limits are set for the nodes that are there, and as long as there are none for wrong ones",
             "state the capacity of a node as `kubectl get node -o jsonpath={.status.capacity}` shows it",
         )

@@ -9,7 +9,7 @@ from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.survey_types import Survey
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import fewest_nodes_with_spot, split_nodes
-from policies.node_capacity import nodes_for
+from policies.node_packing import NodeRoom, nodes_for
 from policies.wording import counted
 
 
@@ -60,4 +60,4 @@ def _nodes_at_minimum(survey: Survey, pool: AcceleratorPool) -> int | None:
         )
         for target in targets
     ]
-    return nodes_for(shape.accelerators, demands)
+    return nodes_for(NodeRoom(shape.accelerators), demands)

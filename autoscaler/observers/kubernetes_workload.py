@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler, ScaleTargetRef
+from autoscaler.api.pod_requests import PodRequests
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, Forbidden, NotFound
 from autoscaler.kubernetes_gateway.connection import FIELD_MANAGER
 from autoscaler.kubernetes_gateway.discovery import ServedKind
@@ -173,6 +175,7 @@ class KubernetesWorkloadObserver:
             cache_age_seconds=age_seconds,
             is_count_ours=_all_ours(self._is_ours(part.seen) for part in parts),
             accelerators_per_replica=scaler.spec.accelerators_per_replica or first.target.accelerators_per_replica,
+            requests=reduce(PodRequests.at_least, (part.seen.target.requests for part in parts)),
             cold_start=learned.cold_start,
             starts=learned.starts,
             parts=targets,

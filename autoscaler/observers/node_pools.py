@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests
 from autoscaler.api.taints import Taint
 from policies.latency_class import ConsolidationSettings
 from policies.launch_breaker import LaunchProblem, LaunchResult, launch_problem
@@ -26,8 +27,9 @@ class DisruptionSeen:
 class NodePoolSeen:
     """A NodePool with its nodes. `nodes_in_use` holds those that are still starting, and none that is being deleted.
 
-    `capacities` are those of its nodes, each once. `problem` is why Karpenter passes it over, None where it does not;
-    `launches` are the last launches where one of them failed, and `launch_problem` what follows from them.
+    `capacities` are those of its nodes and of those that are about to be, each once, and `allocatables` what of them
+    pods may have; `daemons` is what DaemonSets take of a new one. `problem` is why Karpenter passes it over, None where
+    it does not; `launches` are the last launches where one of them failed, and `launch_problem` what follows from them.
     """
 
     name: str
@@ -42,6 +44,8 @@ class NodePoolSeen:
     launches: tuple[LaunchResult, ...] = ()
     launch_problem: LaunchProblem | None = None
     taints: tuple[Taint, ...] = ()
+    allocatables: tuple[Mapping[str, str], ...] = ()
+    daemons: PodRequests = NO_REQUESTS
 
     @property
     def makes_nodes(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests
 from policies.capacity_split import CapacityType, TargetCounts
 from policies.cold_start import ColdStart, ObservedStart
 from policies.observation import ReplicaCounts
@@ -66,6 +67,7 @@ class Workload:
     cache_age_seconds: float = 0.0
     is_count_ours: bool | None = None  # whether the count that stands is one we have written; None: nobody says
     accelerators_per_replica: int | None = None  # by the spec, else by the pod template; None: nobody says
+    requests: PodRequests = NO_REQUESTS  # of the pod of a replica; nothing where it is not known
     cold_start: ColdStart | None = None  # as its own starts have taught; None: none has been seen
     starts: tuple[ObservedStart, ...] = ()  # the last of them, oldest first
     foreign_pods: int = 0  # its selector matches them, and they are another target's

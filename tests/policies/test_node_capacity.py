@@ -14,9 +14,9 @@ from policies.node_capacity import (
     NodeCapacityParameters,
     NodePoolState,
     PlanStep,
-    nodes_for,
     plan_node_capacity,
 )
+from policies.node_packing import NodeRoom, nodes_for
 from policies.reasons import Reason
 
 ON_DEMAND, SPOT = CapacityType.ON_DEMAND, CapacityType.SPOT
@@ -40,7 +40,7 @@ def wants(replicas: int, accelerators: int = 8, *, stands: int = 0, name: str = 
     ],
 )
 def test_replicas_are_packed_into_whole_nodes(demands: list[AcceleratorDemand], nodes: int) -> None:
-    assert nodes_for(8, demands) == nodes
+    assert nodes_for(NodeRoom(8), demands) == nodes
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_plan_says_how_it_came_about(
 
 def test_large_replicas_are_placed_first() -> None:
     demands = [AcceleratorDemand("small", 2, 2, 0, 3), AcceleratorDemand("large", 2, 2, 0, 5)]
-    assert nodes_for(8, demands) == 2
+    assert nodes_for(NodeRoom(8), demands) == 2
 
 
 _demands = st.lists(
@@ -278,4 +278,4 @@ _demands = st.lists(
 def test_sizes_that_divide_a_node_waste_nothing(demands: list[AcceleratorDemand], accelerators_per_node: int) -> None:
     whole = [demand for demand in demands if accelerators_per_node % demand.accelerators_per_replica == 0]
     accelerators = sum(max(d.wanted_replicas, d.current_replicas) * d.accelerators_per_replica for d in whole)
-    assert nodes_for(accelerators_per_node, whole) == -(-accelerators // accelerators_per_node)
+    assert nodes_for(NodeRoom(accelerators_per_node), whole) == -(-accelerators // accelerators_per_node)

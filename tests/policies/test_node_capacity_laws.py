@@ -19,9 +19,9 @@ from policies.node_capacity import (
     NodeCapacityParameters,
     NodePoolState,
     ceiling_nodes,
-    nodes_for,
     plan_node_capacity,
 )
+from policies.node_packing import NodeRoom, nodes_for
 from tests.policies.node_plant import NodePlant, by_kind
 
 PLANS = int(os.environ.get("TOKENSCALER_PLANS", "5000"))
@@ -212,7 +212,7 @@ def _assert_settled(pool: TwoTargets) -> None:
     assert (on_demand.spec, spot.spec) == (share.on_demand, share.spot)
     for kind, target in ((ON_DEMAND, on_demand), (SPOT, spot)):
         demand = AcceleratorDemand("all", target.spec, target.spec, 0, pool.size)
-        assert pool.size != 8 or plant.count(kind) == nodes_for(8, [demand])
+        assert pool.size != 8 or plant.count(kind) == nodes_for(NodeRoom(8), [demand])
 
 
 @pytest.mark.parametrize("floor_percent", [20, 70], ids=["a floor of 20 %", "a spot cap of 30 %"])

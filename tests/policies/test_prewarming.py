@@ -6,6 +6,7 @@ import pytest
 
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import CapacityType
+from policies.node_packing import NodeRoom
 from policies.parameters import ScalingParameters
 from policies.prewarming import WarmNodes, expected_replicas, warm_nodes
 from policies.recommenders.schedule import ScheduleWindow
@@ -34,7 +35,7 @@ def demand(wanted: int, *, current: int = 0, size: int = 8, kind: CapacityType |
 def test_nodes_that_are_held_ready(
     demands: list[AcceleratorDemand], expected: list[int], spare: int, ceiling: int | None, nodes: WarmNodes
 ) -> None:
-    assert warm_nodes(8, demands, expected, spare, ceiling) == nodes
+    assert warm_nodes(NodeRoom(8), demands, expected, spare, ceiling) == nodes
 
 
 def test_a_window_is_seen_earlier_by_the_time_that_a_node_takes() -> None:

@@ -21,10 +21,11 @@ from autoscaler.observers.capacity_buffers import (
     CapacityBufferSeen,
     reduce_capacity_buffer,
 )
+from policies.node_packing import NodeRoom
 from policies.reasons import Reason
 
 TAINTS = (Taint("nvidia.com/gpu", "true", "NoSchedule"), Taint("busy", "", "PreferNoSchedule"))
-POOL = HeldPool("h100", "uid-1", Prewarm(method="CapacityBuffer"), "od", 8, TAINTS)
+POOL = HeldPool("h100", "uid-1", Prewarm(method="CapacityBuffer"), "od", NodeRoom(8), TAINTS)
 BUFFERS = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/system/capacitybuffers"
 TEMPLATES = "/api/v1/namespaces/system/podtemplates"
 NAME = "tokenscaler-h100"
@@ -119,7 +120,7 @@ def test_the_first_is_made_with_a_template_of_a_whole_node_and_goes_with_its_poo
         pytest.param(0, POOL, [("patch", f"{BUFFERS}/{NAME}")], id="the wave is over: none, and the buffer stays"),
         pytest.param(
             1,
-            replace(POOL, accelerators_per_node=4),
+            replace(POOL, room=NodeRoom(4)),
             [("create", TEMPLATES), ("patch", f"{BUFFERS}/{NAME}")],
             id="nodes have another shape: the template is written anew",
         ),

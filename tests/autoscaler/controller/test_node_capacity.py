@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.actuators.placeholder_pods import PlaceholderPods
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolSpec, parse_accelerator_pool
+from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests
 from autoscaler.api.prewarm import PlaceholderRef
 from autoscaler.controller.node_capacity import FOREIGN_WRITE_SECONDS, NodeCapacityKeeper
 from autoscaler.controller.prewarming import Prewarmer
@@ -196,7 +198,94 @@ def test_limits_are_set_for_nodes_as_large_as_the_real_ones() -> None:
     assert cluster.written == [("od", {"nvidia.com/gpu": "32", "cpu": "768"})], "two such nodes within 40 accelerators"
     outcome = keeper.outcome("h100")
     assert outcome is not None
-    assert "nvidia.com/gpu: 16 on a node, 8 in nodeShape; limits are set for the larger node" in outcome.message
+    assert "nvidia.com/gpu: 16 on a node, 8 in nodeShape; limits are set for what nodes bring" in outcome.message
+
+
+def test_nodes_with_fewer_accelerators_than_stated_are_planned_as_they_are() -> None:
+    real = {"cpu": "96", "nvidia.com/gpu": "4"}
+    seen = {"od": NodePoolSeen("od", {"nvidia.com/gpu": "8", "cpu": "192"}, 1, capacities=(real,))}
+    cluster = FakeCluster(spec=MANAGED | {"ceilings": {"accelerators": 64}}, seen=seen)
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(3))
+    assert cluster.written == [("od", {"nvidia.com/gpu": "28", "cpu": "1344"})], "three replicas of two nodes, one more"
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.NODE_SHAPE_CONTRADICTED
+    assert "nvidia.com/gpu: 4 on a node, 8 in nodeShape; limits are set for what nodes bring" in outcome.message
+
+
+def test_where_nodes_differ_replicas_are_packed_as_on_the_smallest() -> None:
+    capacities = ({"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": "8"}, {"nvidia.com/gpu": "0"})
+    cluster = FakeCluster(seen={"od": NodePoolSeen("od", {"nvidia.com/gpu": "8"}, 1, capacities=capacities)})
+    provide(keeper_of(cluster), replace(wish(4), accelerators_per_replica=4))
+    assert cluster.written == [("od", {"nvidia.com/gpu": "40"})], "four nodes of any size, and one more"
+
+
+ASKS = PodRequests(cpu_millis=45_000, memory_bytes=400 * 2**30)
+
+
+def small_wish(requests: PodRequests) -> ReplicaWish:
+    """Eight replicas of two accelerators each."""
+    return replace(wish(8, wanted=8), accelerators_per_replica=2, requests=requests)
+
+
+@pytest.mark.parametrize(
+    ("requests", "seen", "nodes"),
+    [
+        pytest.param(NO_REQUESTS, {}, 2, id="four to a node by accelerators"),
+        pytest.param(ASKS, {}, 2, id="four to a node by the stated CPU and memory too"),
+        pytest.param(ASKS, {"daemons": PodRequests(cpu_millis=13_000)}, 3, id="DaemonSets leave room for three"),
+        pytest.param(
+            ASKS, {"allocatables": ({"cpu": "178", "memory": "2000Gi"},)}, 3, id="the system leaves room for three"
+        ),
+        pytest.param(
+            ASKS,
+            {"allocatables": ({"cpu": "191450m", "memory": "1938410Mi"},), "daemons": PodRequests(0, 350 * 2**30)},
+            3,
+            id="three by memory",
+        ),
+        pytest.param(ASKS, {"daemons": PodRequests(accelerators=1)}, 3, id="a DaemonSet has an accelerator"),
+    ],
+)
+def test_limits_hold_the_nodes_that_replicas_take_beside_daemon_sets(
+    requests: PodRequests, seen: dict[str, Any], nodes: int
+) -> None:
+    limits = {"nvidia.com/gpu": "0", "cpu": "0", "memory": "0"}
+    cluster = FakeCluster(seen={"od": replace(NodePoolSeen("od", limits, 0), **seen)})
+    keeper = keeper_of(cluster)
+    provide(keeper, small_wish(requests))
+    slack = nodes + 1
+    limits = {"nvidia.com/gpu": str(8 * slack), "cpu": str(192 * slack), "memory": f"{2048 * slack}Gi"}
+    assert cluster.written == [("od", limits)]
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    told = "leave room for 3 of inference/chat a node instead of 4" in outcome.message
+    assert (outcome.reason, told) == (Reason.LIMITS_IN_STEP, nodes == 3)
+
+
+def test_a_share_is_of_the_replicas_that_nodes_have_room_for() -> None:
+    seen = {"od": NodePoolSeen("od", {}, 0, daemons=PodRequests(cpu_millis=60_000))}
+    cluster = FakeCluster(spec=MANAGED | {"ceilings": {"accelerators": 16}}, seen=seen)
+    keeper = keeper_of(cluster)
+    provide(keeper, small_wish(ASKS))
+    allowance = keeper.allowance(("inference", "chat"))
+    assert allowance is not None
+    assert allowance.replicas == 4, "two to a node"
+
+
+def test_a_replica_that_fits_on_no_node_is_told() -> None:
+    seen = {"od": NodePoolSeen("od", {}, 0, daemons=PodRequests(cpu_millis=13_000))}
+    keeper = keeper_of(FakeCluster(seen=seen))
+    provide(keeper, replace(wish(2), requests=PodRequests(cpu_millis=180_000)))
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert (outcome.reason, outcome.message) == (
+        Reason.REPLICA_FITS_NO_NODE,
+        "a replica of inference/chat fits on no node: it asks for 180 CPUs, and beside the system and DaemonSets a "
+        "node leaves 179",
+    )
+    assert outcome.plan is not None
+    assert outcome.plan.needed_nodes == 2
 
 
 def test_a_dry_run_says_what_it_would_write() -> None:
@@ -275,6 +364,25 @@ def test_a_ceiling_comes_back_as_an_allowance_by_priority() -> None:
     assert (chat.replicas, batch.replicas) == (7, 2)
     assert chat.because == "64 accelerators of h100, shared by priority"
     assert cluster.written == [("od", {"nvidia.com/gpu": "64", "cpu": "1536"})], "never more than the ceiling"
+
+
+def first_shares(keeper: NodeCapacityKeeper, *wishes: ReplicaWish) -> dict[str, int]:
+    return {key[1]: each.replicas for key, each in keeper.first_allowances(wishes, 0.0).items()}
+
+
+def test_a_new_leader_shares_by_the_wishes_of_its_first_look() -> None:
+    keeper = keeper_of(FakeCluster(spec=MANAGED | {"ceilings": {"accelerators": 64}}))
+    both = (wish(6, wanted=6, priority=100), wish(6, name="batch", wanted=6))
+    assert first_shares(keeper, *both) == {"chat": 7, "batch": 2}
+    assert first_shares(keeper, both[0]) == {"chat": 8}, "of the other nothing is known yet"
+    assert first_shares(keeper, replace(both[0], accelerators_per_replica=None)) == {}
+    provide(keeper, *both)
+    assert first_shares(keeper, *both) == {}, "now the last tick's count"
+    assert first_shares(keeper, *both, wish(1, name="new", wanted=4)) == {"new": 1}, "and one that is new has its own"
+
+
+def test_without_a_ceiling_nobody_has_a_share() -> None:
+    assert first_shares(keeper_of(FakeCluster()), wish(6)) == {}
 
 
 def split_wish(desired: int, on_demand: int, spot: int, *, name: str = "chat", **more: object) -> ReplicaWish:

@@ -13,12 +13,13 @@ from autoscaler.controller.replica_wish import ReplicaWish, node_demands
 from autoscaler.observers.placeholders import Placeholders
 from autoscaler.observers.workload import ScaleTarget
 from policies.node_capacity import WarmOutcome
+from policies.node_packing import NodeRoom
 from policies.reasons import Reason
 from tests.builders import a_decision_input, a_policy
 
 KEY = ("inference", "chat")
 PREWARM = Prewarm(method="PlaceholderPods", placeholderRef={"namespace": "inference", "name": "warm"}, spareNodes=1)
-POOL = HeldPool("h100", "uid", PREWARM, "od", 8)
+POOL = HeldPool("h100", "uid", PREWARM, "od", NodeRoom(8))
 
 
 @dataclass

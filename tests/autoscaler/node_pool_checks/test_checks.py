@@ -250,8 +250,15 @@ CASES = [
         lambda: _with_node_pool("od", capacities=(CAPACITY | {"cpu": "208"},)),
         "AcceleratorPool h100",
         "spec.nodeShape",
-        "none are written",
+        "for the nodes that are there",
         id="a node that brings more than the shape says",
+    ),
+    pytest.param(
+        lambda: _with_node_pool("od", capacities=(CAPACITY | {"nvidia.com/gpu": "4"},)),
+        "AcceleratorPool h100",
+        "spec.nodeShape",
+        "for the nodes that are there",
+        id="a node that has fewer accelerators than the shape says",
     ),
     pytest.param(
         lambda: _survey(od={"spec/limits": {"cpu": "1536"}}),
