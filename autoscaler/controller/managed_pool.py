@@ -29,7 +29,12 @@ class ManagedPool:
     shape: NodeShape
     node_pools: NodePools
     prewarm: Prewarm | None = None  # None: no node is held ready but by replicas
-    stated: NodeShape | None = None  # what the spec says of a node, where real ones bring more
+    stated: NodeShape | None = None  # what the spec says of a node, where real ones are otherwise
+
+    @property
+    def has_ceiling(self) -> bool:
+        """Whether its scalers share what there is."""
+        return self.parameters.ceiling_nodes is not None or self.parameters.dollar_ceiling is not None
 
     def held(self, node_pools: Mapping[str, NodePoolSeen]) -> HeldPool | None:
         """What is to be known to hold nodes ready; None where nobody wants that."""

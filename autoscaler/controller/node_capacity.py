@@ -66,6 +66,12 @@ class NodeCapacity(Protocol):
         """The most replicas that a scaler may have by the last tick's wishes; None: nothing limits it."""
         ...
 
+    def first_allowances(
+        self, wishes: Sequence[ReplicaWish], now_seconds: float
+    ) -> Mapping[PoolKey, AcceleratorAllowance]:
+        """By the wishes of this very tick, of those that have none by the last one and share a ceiling."""
+        ...
+
     def provide(
         self, wishes: Sequence[ReplicaWish], referring: Mapping[PoolKey, str | None], now_seconds: float
     ) -> Mapping[PoolKey, ReplicaSplit]:
@@ -123,6 +129,22 @@ class NodeCapacityKeeper:
     def allowance(self, key: PoolKey) -> AcceleratorAllowance | None:
         """By the wishes of the last tick; None without a ceiling, and until all who share it are known."""
         return self._allowances.get(key)
+
+    def first_allowances(
+        self, wishes: Sequence[ReplicaWish], now_seconds: float
+    ) -> Mapping[PoolKey, AcceleratorAllowance]:
+        """Of the scalers of a new leader, and of new ones. Those of whom nothing is known yet leave theirs to all."""
+        fresh = {wish.accelerator_pool for wish in wishes if wish.key not in self._allowances}
+        known = [pool for pool in self._pools.accelerator_pools() if isinstance(pool, AcceleratorPool)]
+        sharing = [each for pool in known if pool.name in fresh and (each := managed(pool)) and each.has_ceiling]
+        if not sharing:
+            return {}
+        node_pools = {name: each.at(now_seconds) for name, each in self._node_pools.node_pools().items()}
+        found: dict[PoolKey, AcceleratorAllowance] = {}
+        for pool in sharing:
+            mine = [each for each in wishes if each.accelerator_pool == pool.name and each.accelerators_per_replica]
+            found |= _allowances(as_seen(pool, node_pools), mine, states(pool.node_pools, node_pools))
+        return {key: allowance for key, allowance in found.items() if key not in self._allowances}
 
     def nodes_of_split(self, key: PoolKey) -> NodesOfSplit | None:
         """By the NodePools of the last tick."""

@@ -27,11 +27,12 @@ from autoscaler.controller.history_store import HistoryStore
 from autoscaler.controller.keeper import Keeper
 from autoscaler.controller.node_capacity import NodeCapacity
 from autoscaler.controller.pool_report import Crashed, PoolReport, Rejected, Reporter, Unobserved
-from autoscaler.controller.replica_wish import accelerator_pool_of, may_refer, wish_of
+from autoscaler.controller.replica_wish import ReplicaWish, accelerator_pool_of, may_refer, wish_of
 from autoscaler.foresight.foresight import Foresight, SeenPool
 from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
 from forecasting.forecast import Forecast, ForecastUnavailable
+from policies.accelerator_sharing import AcceleratorAllowance
 from policies.bursts import BurstMemory, measured_load, watch_bursts
 from policies.capacity.learning import CapacityEvidence, learn_capacity
 from policies.capacity.memory import CapacityMemory
@@ -89,6 +90,7 @@ class Reconciler:
         accepted = [scaler for scaler in scalers if isinstance(scaler, InferenceScaler)]
         seen = self._foresee(accepted, self._observe(accepted, now_seconds), now_seconds)
         considered = tuple(self._map(lambda each: self._consider(each, seen.get(each.key), now_seconds), scalers))
+        considered = self._share(considered, now_seconds)
         splits = self._provide(scalers, considered, now_seconds)
         reports = tuple(self._map(lambda each: self._carry_out(each, splits), considered))
         for keeper in self._keepers:
@@ -205,6 +207,19 @@ class Reconciler:
         self._histories.remember_capacity(scaler, memory)
         return memory
 
+    def _share(
+        self, considered: Sequence[PoolReport | Considered], now_seconds: float
+    ) -> tuple[PoolReport | Considered, ...]:
+        """Decides again for those whose share of a ceiling was not known before all others had decided too.
+
+        After a change of leader that is everybody: without a share each would ask for all that there is.
+        """
+        wishes = _wishes(considered)
+        if self._node_capacity is None or not wishes:
+            return tuple(considered)
+        shares = _contain("share", "the nodes of all pools", self._node_capacity.first_allowances, wishes, now_seconds)
+        return tuple(considered) if isinstance(shares, _Bug) else tuple(_within(each, shares) for each in considered)
+
     def _provide(
         self,
         scalers: Sequence[InferenceScaler | InvalidInferenceScaler],
@@ -217,7 +232,7 @@ class Reconciler:
         """
         if self._node_capacity is None:
             return {}
-        wishes = [wish for each in considered if isinstance(each, Considered) and (wish := wish_of(each)) is not None]
+        wishes = _wishes(considered)
         referring = {scaler.key: accelerator_pool_of(scaler) for scaler in scalers if may_refer(scaler)}
         splits = _contain(
             "provide", "the nodes of all pools", self._node_capacity.provide, wishes, referring, now_seconds
@@ -301,6 +316,20 @@ def _with_forecast(seen: _Seen | _Bug, forecasts: Mapping[PoolKey, Forecast | Fo
         return seen
     forecast = forecasts.get(seen.query.key)
     return replace(seen, forecast=forecast.for_a_decision() if isinstance(forecast, Forecast) else forecast)
+
+
+def _wishes(considered: Iterable[PoolReport | Considered]) -> list[ReplicaWish]:
+    return [wish for each in considered if isinstance(each, Considered) and (wish := wish_of(each)) is not None]
+
+
+def _within(
+    considered: PoolReport | Considered, shares: Mapping[PoolKey, AcceleratorAllowance]
+) -> PoolReport | Considered:
+    if not isinstance(considered, Considered) or considered.scaler.key not in shares:
+        return considered
+    share = shares[considered.scaler.key]
+    decision_input = replace(considered.decision_input, accelerator_allowance=share)
+    return replace(considered, decision_input=decision_input, decision=decide(decision_input))
 
 
 def _contain(step: str, about: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | _Bug:

@@ -36,9 +36,16 @@ class OldShares:
 
     def __init__(self) -> None:
         self.left: AcceleratorAllowance | None = None
+        self.first: dict[PoolKey, AcceleratorAllowance] = {}
 
     def allowance(self, key: PoolKey) -> AcceleratorAllowance | None:
         return self.left
+
+    def first_allowances(
+        self, wishes: Sequence[ReplicaWish], now_seconds: float
+    ) -> Mapping[PoolKey, AcceleratorAllowance]:
+        assert [wish.wanted for wish in wishes] == [4]
+        return self.first
 
     def provide(
         self, wishes: Sequence[ReplicaWish], referring: Mapping[PoolKey, str | None], now_seconds: float
@@ -182,6 +189,17 @@ def test_another_leader_between_two_ticks_is_not_overlooked() -> None:
     fleet.tenure = 2
     fleet.loop.tick()
     assert fleet.decided_from() == SAVED
+
+
+def test_whoever_becomes_leader_decides_within_the_shares_of_its_first_look() -> None:
+    fleet = Fleet()
+    fleet.source.given = (a_scaler(acceleratorPoolRef={"name": "h100"}),)
+    fleet.shares.first = {KEY: AcceleratorAllowance(2, "shared by priority")}
+    fleet.loop.tick()
+    report = fleet.reporter.ticks[-1][0]
+    assert isinstance(report, Decided)
+    assert report.decision.desired_replicas == 2
+    assert report.decision_input.accelerator_allowance == fleet.shares.first[KEY], "as the record has it"
 
 
 @pytest.mark.parametrize(
