@@ -3,15 +3,17 @@
 The load's work (replicas' worth, `replica_work.py`) is smoothed over a window; the plan has work / u + sqrt(work) / 2
 replicas, ordered one mean cold start early, so that no dip shorter than a cold start is followed. Cold starts take
 exactly their mean, as somebody who knows the future knows them too, and no node is lost or refused. For each of several
-windows the largest u is sought by bisection at which 99.5 % of the requests meet their objectives; the plan with the
-fewest accelerator-hours counts. It is the best of this family, and so at least what the very best plan would need. Of a
-long load only six evenly spaced parts are run in the search, and the hours of the whole plan are counted up. Where even
-a fleet of several times the work gets less than 99.5 %, the target is half a point below what that fleet gets.
+windows the largest u is sought at which 99.5 % of the requests meet their objectives: between two that were tried,
+where the logarithm of the missed share would be that of 0.5 %. The plan with the fewest accelerator-hours counts. It is
+the best of this family, and so at least what the very best plan would need. Of a long load only six evenly spaced parts
+are run in the search, and the hours of the whole plan are counted up. Where even a fleet of several times the work gets
+less than 99.5 %, the target is half a point below what that fleet gets.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +37,9 @@ TRIAL_PARTS = 6
 SHORTEST_PART_SECONDS = 900.0
 SEARCH_REQUESTS = 2_000_000
 FEWEST_PLANS, MOST_PLANS = 8, 24
+FIRST_TRIALS, LATER_TRIALS = 5, 3  # of a window
+AROUND = 0.12  # another window, or another cold start, moves the utilisation only a little
+CLOSE_ENOUGH = 0.0003  # above the target
 IDENTITY = PoolIdentity("replay", "clairvoyant", "clairvoyant", "vllm")
 
 
@@ -75,15 +80,22 @@ def planned_policy(name: str, counts: tuple[int, ...]) -> ReplayedPolicy:
     return ReplayedPolicy(name, identity, counts[0], counts[0], lambda run: PlannedCounts(name, counts, BIN_SECONDS))
 
 
-def find_clairvoyant(stage: Stage, drawn: RequestTrace, seed: int) -> Clairvoyant | None:
-    """The cheapest plan that meets the target; None where the search was stopped or there is no request."""
+def find_clairvoyant(
+    stage: Stage, drawn: RequestTrace, seed: int, near: Clairvoyant | None = None
+) -> Clairvoyant | None:
+    """The cheapest plan that meets the target; None where the search was stopped or there is no request.
+
+    `near` is the plan for the same load with another cold start: the search begins around it.
+    """
     if not len(drawn):
         return None
     search = _Search(stage, drawn, seed)
     plans = max(FEWEST_PLANS, min(MOST_PLANS, SEARCH_REQUESTS // search.requests_of_a_trial))
-    target = search.reachable_target()
+    target = search.reachable_target() if near is None else near.target
     best: Clairvoyant | None = None
-    low, high, steps = LEAST_UTILISATION, MOST_UTILISATION, 6
+    low, high, steps = LEAST_UTILISATION, MOST_UTILISATION, FIRST_TRIALS
+    if near is not None:
+        low, high, steps = near.utilisation - AROUND, near.utilisation + AROUND, LATER_TRIALS
     for window in WINDOWS_SECONDS:
         if best is not None and search.tried + steps > plans:
             break
@@ -93,8 +105,11 @@ def find_clairvoyant(stage: Stage, drawn: RequestTrace, seed: int) -> Clairvoyan
         if found is not None and (best is None or found.accelerator_hours < best.accelerator_hours):
             best = found
         if best is not None:
-            # Another window moves the utilisation only a little.
-            low, high, steps = max(LEAST_UTILISATION, best.utilisation - 0.15), best.utilisation + 0.15, 4
+            low, high, steps = (
+                max(LEAST_UTILISATION, best.utilisation - AROUND),
+                best.utilisation + AROUND,
+                LATER_TRIALS,
+            )
     return None if best is None else replace(best, plans_tried=search.tried)
 
 
@@ -133,14 +148,16 @@ class _Search:
     def largest_utilisation(
         self, window_seconds: float, target: float, low: float, high: float, steps: int
     ) -> Clairvoyant | None:
-        """By bisection, in whole runs; None where no plan that was tried meets the target."""
+        """Between the two that are nearest, in whole runs; None where no plan that was tried meets the target."""
         best: Clairvoyant | None = None
+        missed: dict[float, float] = {}
         for _ in range(steps):
-            middle = (low + high) / 2.0
+            middle = _between(low, high, missed, 1.0 - target)
             counts = self.plan(window_seconds, middle)
             trial = self._try(counts)
             if self.was_stopped:
                 return None
+            missed[middle] = 1.0 - trial.attainment
             if trial.attainment >= target:
                 low = middle
                 found = Clairvoyant(
@@ -154,6 +171,8 @@ class _Search:
                     plans_tried=0,
                 )
                 best = found if best is None or found.accelerator_hours < best.accelerator_hours else best
+                if trial.attainment < target + CLOSE_ENOUGH:
+                    break
             else:
                 high = middle
         return best
@@ -178,6 +197,15 @@ class _Search:
         if self._stage.fleet.nodes is not None:
             per_replica = accelerator_hours / simulated_hours
         return _Trial(met / max(requests, 1), hours, hours * per_replica)
+
+
+def _between(low: float, high: float, missed: Mapping[float, float], wanted: float) -> float:
+    """Where the missed share should be the wanted one; the middle where not both ends have been tried."""
+    if low not in missed or high not in missed:
+        return (low + high) / 2.0
+    at_low, at_high, at_wanted = (math.log(max(share, 1e-5)) for share in (missed[low], missed[high], wanted))
+    share = (at_wanted - at_low) / max(at_high - at_low, 1e-9)
+    return low + min(max(share - 0.05, 0.1), 0.9) * (high - low)
 
 
 @dataclass(frozen=True, slots=True)

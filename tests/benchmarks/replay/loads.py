@@ -1,9 +1,14 @@
-"""Which loads is the default policy judged on? Recorded ones and made-up ones, most of a mean work of 12 replicas."""
+"""Which loads is the default policy judged on? Recorded ones and made-up ones, most of a mean work of 12 replicas.
+
+Of records of many days two hours are run in which nothing is missing from the record, with the morning's rise where
+there is one. Where a record's answers are of a few tokens, its requests are as long as a chat's on average (1200 tokens
+in, 250 out): else a dozen replicas would be a thousand requests a second.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +22,7 @@ from autoscaler.replay.trace_load import Trace, TraceLoad, trace_load
 COMMITTED = Path(__file__).parents[2] / "data" / "traces"
 MEAN_WORK = 12.0
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+CHAT_INPUT_TOKENS, CHAT_OUTPUT_TOKENS = 1200.0, 250.0
 SMOOTH, PREDICTABLE, UNANNOUNCED, AGENTS = "smooth", "noisy or predictable", "unannounced", "agents"
 
 
@@ -47,15 +53,32 @@ class BenchLoad:
         return trace_load(trace, self.mean_work / mean, self.starts, self.starts + self.lasts, 0, 1)
 
 
-def _minutes(shape: FloatArray) -> BinnedTrace:
-    return BinnedTrace(0.0, MINUTE, shape, np.full(len(shape), 1200.0), np.full(len(shape), 250.0))
+def _shaped(shape: FloatArray, bin_seconds: float = MINUTE) -> BinnedTrace:
+    inputs, outputs = np.full(len(shape), CHAT_INPUT_TOKENS), np.full(len(shape), CHAT_OUTPUT_TOKENS)
+    return BinnedTrace(0.0, bin_seconds, shape, inputs, outputs)
+
+
+def _as_chat(trace: Trace) -> Trace:
+    """The rates of a record, and its lengths brought to a chat's means."""
+    assert isinstance(trace, BinnedTrace)
+    inputs, outputs = trace.input_tokens_per_request, trace.output_tokens_per_request
+    return replace(
+        trace,
+        input_tokens_per_request=inputs * (CHAT_INPUT_TOKENS / float(np.nanmean(inputs))),
+        output_tokens_per_request=outputs * (CHAT_OUTPUT_TOKENS / float(np.nanmean(outputs))),
+    )
+
+
+def _rates(file: Path, bin_seconds: float) -> BinnedTrace:
+    """A series of values alone as a shape."""
+    return _shaped(np.genfromtxt(file, delimiter=",", skip_header=1, usecols=1), bin_seconds)
 
 
 def _step() -> BinnedTrace:
     """Three times the load for 45 minutes, without a warning."""
     shape = np.ones(150)
     shape[60:105] = 3.0
-    return _minutes(shape)
+    return _shaped(shape)
 
 
 def _wave() -> BinnedTrace:
@@ -63,7 +86,7 @@ def _wave() -> BinnedTrace:
     day = np.ones(1440)
     day[480:485] = np.linspace(1.0, 2.0, 5)
     day[485:1080] = 2.0
-    return _minutes(np.tile(day, 10))
+    return _shaped(np.tile(day, 10))
 
 
 def loads(directory: Path) -> Mapping[str, BenchLoad]:
@@ -72,16 +95,23 @@ def loads(directory: Path) -> Mapping[str, BenchLoad]:
     def recorded(file: str) -> Callable[[], Trace]:
         return lambda: read_trace(directory / f"{file}.csv")
 
-    morning = 13 * DAY + 7 * HOUR
+    def chat(file: str) -> Callable[[], Trace]:
+        return lambda: _as_chat(recorded(file)())
+
+    def morning(day: int) -> float:
+        return day * DAY + 7.0 * HOUR
+
+    kpi = directory / "web_kpi_5min.csv"
     found = [
-        BenchLoad("s31", SMOOTH, recorded("llm_servegen_client_s31_10min"), morning, 4 * HOUR),
-        BenchLoad("m30", SMOOTH, recorded("llm_servegen_client_m30_10min"), morning, 4 * HOUR),
-        BenchLoad("large", SMOOTH, recorded("llm_servegen_large_10min"), morning, 4 * HOUR),
-        BenchLoad("deepseek", SMOOTH, recorded("llm_servegen_deepseek_r1_10min"), 7 * HOUR, 4 * HOUR),
+        BenchLoad("kpi", SMOOTH, lambda: _rates(kpi, 5 * MINUTE), morning(59)),
+        BenchLoad("s31", SMOOTH, chat("llm_servegen_client_s31_10min"), morning(11) + 20 * MINUTE),
+        BenchLoad("m30", SMOOTH, chat("llm_servegen_client_m30_10min"), morning(12) + HOUR),
+        BenchLoad("large", SMOOTH, chat("llm_servegen_large_10min"), morning(11) + HOUR),
+        BenchLoad("deepseek", SMOOTH, recorded("llm_servegen_deepseek_r1_10min"), 6 * HOUR),
         BenchLoad("azure", PREDICTABLE, recorded("llm_azure2023_conv_requests"), 0.0, HOUR),
         BenchLoad("mooncake", PREDICTABLE, recorded("llm_mooncake_conversation_requests"), 0.0, HOUR),
-        BenchLoad("small", PREDICTABLE, recorded("llm_servegen_small_10min"), morning, 4 * HOUR),
-        BenchLoad("wave", PREDICTABLE, _wave, 9 * DAY + 7 * HOUR, 3 * HOUR),
+        BenchLoad("small", PREDICTABLE, chat("llm_servegen_small_10min"), morning(11) + 20 * MINUTE),
+        BenchLoad("wave", PREDICTABLE, _wave, morning(9)),
         BenchLoad("step", UNANNOUNCED, _step, 0.0, 2.5 * HOUR),
         BenchLoad(
             "agents",

@@ -16,7 +16,7 @@ from pathlib import Path
 import autoscaler.replay
 from autoscaler.api.inference_scaler import InferenceScaler, parse_inference_scaler
 from autoscaler.replay.baselines.baseline import Occasion, make_baseline
-from autoscaler.replay.clairvoyant import find_clairvoyant, least_fixed_count, planned_policy
+from autoscaler.replay.clairvoyant import Clairvoyant, find_clairvoyant, least_fixed_count, planned_policy
 from autoscaler.replay.cold_start import ColdStart, ColdStartPhase
 from autoscaler.replay.comparison import Stage
 from autoscaler.replay.fleet_description import Fleet, fleet_from
@@ -72,8 +72,8 @@ class RowOrder:
 def measure_rows(order: RowOrder) -> list[Row]:
     """The rows of one load, one a cold start. Takes a minute or two of one core."""
     load = loads(order.directory)[order.load]
-    kept = _Kept(order)
-    return [_row(load, order, cold_start, kept) for cold_start in COLD_STARTS]
+    kept, found = _Kept(order), list[Clairvoyant]()
+    return [_row(load, order, cold_start, kept, found) for cold_start in COLD_STARTS]
 
 
 def a_fleet(cold_start_seconds: float) -> Fleet:
@@ -104,14 +104,16 @@ def the_default_policy(cold_start_seconds: float, maximum: int, minimum: int = 1
     return parsed
 
 
-def _row(load: BenchLoad, order: RowOrder, cold_start: float, kept: _Kept) -> Row:
+def _row(load: BenchLoad, order: RowOrder, cold_start: float, kept: _Kept, found: list[Clairvoyant]) -> Row:
+    """`found` are the plans for other cold starts, near which the best one is sought."""
     fleet = a_fleet(cold_start)
     stage = Stage(fleet, load.on(fleet), order.seeds)
     drawn = stage.load.draw(1)
 
     def best_plan() -> Cost:
-        best = find_clairvoyant(stage, drawn, 1)
+        best = find_clairvoyant(stage, drawn, 1, found[-1] if found else None)
         assert best is not None
+        found.append(best)
         return Cost(best.attainment, best.accelerator_hours)
 
     def fixed_fleet() -> Cost:
