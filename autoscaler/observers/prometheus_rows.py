@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -28,7 +29,7 @@ def numbers_by_pod(vector: Vector, settings: QuerySettings) -> dict[PodKey, floa
     """One number a pod. Rows without a pod's name are dropped."""
     namespace_label, pod_label = settings.namespace_label, settings.pod_label
     return {
-        (labels.get(namespace_label, ""), labels[pod_label]): number
+        _pod(labels.get(namespace_label, ""), labels[pod_label]): number
         for labels, number in vector.samples
         if pod_label in labels
     }
@@ -40,7 +41,8 @@ def numbers_by_engine(vector: Vector, settings: QuerySettings) -> dict[PodKey, l
     for labels, number in vector.samples:
         pod = labels.get(settings.pod_label)
         if pod is not None:
-            found.setdefault((labels.get(settings.namespace_label, ""), pod), []).append((_engine(labels), number))
+            key = _pod(labels.get(settings.namespace_label, ""), pod)
+            found.setdefault(key, []).append((_engine(labels), number))
     return found
 
 
@@ -53,7 +55,7 @@ def capacities_by_engine(vector: Vector, settings: QuerySettings) -> dict[PodKey
             continue
         stated = capacity_tokens(labels)
         capacity = math.nan if stated is None else stated
-        engines = found.setdefault((labels.get(settings.namespace_label, ""), pod), {})
+        engines = found.setdefault(_pod(labels.get(settings.namespace_label, ""), pod), {})
         engine = _engine(labels)
         engines[engine] = capacity if engines.get(engine, capacity) == capacity else math.nan
     return found
@@ -90,6 +92,11 @@ def seconds_by_workload(vector: Vector, settings: QuerySettings) -> dict[Workloa
         for labels, number in vector.samples
         if labels.get(PART_LABEL) == Part.SECONDS.value and math.isfinite(number)
     }
+
+
+def _pod(namespace: str, pod: str) -> PodKey:
+    # Each answer brings the names of all pods anew, and the tables keep them.
+    return sys.intern(namespace), sys.intern(pod)
 
 
 def _engine(labels: Mapping[str, str]) -> EngineKey:

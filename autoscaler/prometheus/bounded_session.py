@@ -65,10 +65,13 @@ class BoundedSession(requests.Session):
         self._mine.deadline_seconds = deadline_seconds
         self._mine.answer = None
 
-    @property
-    def last_answer(self) -> ReadAnswer | None:
-        """This thread's answer since `begin`: PrometheusConnect keeps only a part of it."""
-        return self._mine.answer
+    def take_answer(self) -> ReadAnswer | None:
+        """This thread's answer since `begin`: PrometheusConnect keeps only a part of it.
+
+        It is given once, as a large one is many megabytes that nobody needs until the next.
+        """
+        answer, self._mine.answer = self._mine.answer, None
+        return answer
 
     def request(self, method: str, url: str | bytes, *args: Any, **kwargs: Any) -> requests.Response:
         """Reads to the end. Raises AnswerTooLargeError, DeadlineExceededError, and what requests and urllib3 raise."""
@@ -80,8 +83,8 @@ class BoundedSession(requests.Session):
             body = self._read(response)
         finally:
             response.close()
-        self._mine.answer = ReadAnswer(response.status_code, body, response.headers)
-        return self._mine.answer
+        answer = self._mine.answer = ReadAnswer(response.status_code, body, response.headers)
+        return answer
 
     def _read(self, response: requests.Response) -> bytes:
         pieces: list[bytes] = []

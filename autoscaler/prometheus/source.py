@@ -25,7 +25,13 @@ from autoscaler.prometheus.answer import (
     read_answer,
     read_rejection,
 )
-from autoscaler.prometheus.bounded_session import AnswerTooLargeError, BoundedSession, DeadlineExceededError, broken_off
+from autoscaler.prometheus.bounded_session import (
+    AnswerTooLargeError,
+    BoundedSession,
+    DeadlineExceededError,
+    ReadAnswer,
+    broken_off,
+)
 from autoscaler.prometheus.credentials import CredentialsUnreadableError, Fingerprint, authentication, fingerprint
 from autoscaler.prometheus.range_answer import RangeQuestion, RangeVector, read_range
 from autoscaler.prometheus.settings import PrometheusSettings
@@ -197,10 +203,12 @@ class PrometheusSource:
         try:
             send(parameters, timeout)
         except (PrometheusApiClientException, ValueError, KeyError, TypeError) as error:
-            # Raised by the client for an answer it does not like; what came is read below. Without one the request
-            # could not be made; the error's text may hold a header, so only its kind is told.
-            if session.last_answer is None:
+            # Raised by the client for an answer it does not like; what came is read. Without one the request could
+            # not be made; the error's text may hold a header, so only its kind is told.
+            answer = session.take_answer()
+            if answer is None:
                 return PrometheusFailure(FailureKind.UNREACHABLE, f"{asked}: not sent: {type(error).__name__}")
+            return _document_of(answer, asked)
         except AnswerTooLargeError as error:
             return PrometheusFailure(FailureKind.TOO_LARGE, f"{asked}: the answer has {error}; narrow the query")
         except CredentialsUnreadableError as error:
@@ -212,22 +220,10 @@ class PrometheusSource:
             return PrometheusFailure(kind, f"{asked}: the answer broke off: {_short(error)}")
         except (requests.RequestException, OSError) as error:
             return PrometheusFailure(FailureKind.UNREACHABLE, f"{asked}: {_short(error)}")
-        return self._read(session, asked)
-
-    def _read(self, session: BoundedSession, asked: str) -> Any:
-        answer = session.last_answer
+        answer = session.take_answer()
         if answer is None:
             raise AssertionError("PrometheusConnect returned without having sent a request")
-        try:
-            document = answer.json()
-        except ValueError:
-            document = None
-            if answer.status_code == 200:
-                return bad_body(answer.content, asked)
-        if answer.status_code != 200:
-            location = answer.headers.get("Location")
-            return read_rejection(answer.status_code, document, answer.content, location, asked)
-        return document
+        return _document_of(answer, asked)
 
     def _current_connection(self) -> tuple[BoundedSession, PrometheusConnect]:
         """The connection, made anew when a certificate or key file has changed: open ones would go on with the old."""
@@ -286,6 +282,19 @@ class PrometheusSource:
                 bad_answers=before.bad_answers + kinds.count(FailureKind.BAD_ANSWER),
                 too_large=before.too_large + kinds.count(FailureKind.TOO_LARGE),
             )
+
+
+def _document_of(answer: ReadAnswer, asked: str) -> Any:
+    try:
+        document = answer.json()
+    except ValueError:
+        document = None
+        if answer.status_code == 200:
+            return bad_body(answer.content, asked)
+    if answer.status_code != 200:
+        location = answer.headers.get("Location")
+        return read_rejection(answer.status_code, document, answer.content, location, asked)
+    return document
 
 
 def _short(error: BaseException) -> str:
