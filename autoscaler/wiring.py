@@ -68,6 +68,7 @@ from autoscaler.kubernetes_gateway.lease_elector import LeaseElector
 from autoscaler.kubernetes_gateway.status_writer import StatusWriter
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
+from autoscaler.kubernetes_gateway.watched_launches import read_node_claims
 from autoscaler.observers.kubernetes_workload import KubernetesWorkloadObserver
 from autoscaler.observers.placeholders import WatchedPlaceholders
 from autoscaler.observers.prometheus_metrics import PrometheusMetricsObserver
@@ -343,7 +344,7 @@ def _accelerators(parts: _Parts) -> ClusterAccelerators | None:
         cluster.nodes,
         cluster.node_pools,
         cluster.launches,
-        lambda: () if cluster.node_claims is None else cluster.node_claims.all(),
+        lambda: read_node_claims(cluster.node_claims),
         lambda: () if cluster.daemon_sets is None else cluster.daemon_sets.all(),
     )
 

@@ -27,10 +27,13 @@ class ClusterAccelerators:
         nodes: WatchedKind[WatchedNode],
         node_pools: WatchedKind[WatchedNodePool],
         launches: Callable[[], Mapping[str, tuple[LaunchResult, ...]]] = dict,
-        node_claims: Callable[[], Iterable[WatchedNodeClaim]] = tuple,
+        node_claims: Callable[[], Iterable[WatchedNodeClaim] | None] = lambda: None,
         daemon_sets: Callable[[], Sequence[WatchedDaemonSet]] = tuple,
     ) -> None:
-        """`launches` gives by NodePool how the last launches ended, where one failed."""
+        """`launches` gives by NodePool how the last launches ended, where one failed.
+
+        `node_claims` None: they are not read, or not to be read.
+        """
         self._pools = pools
         self._nodes = nodes
         self._node_pools = node_pools
@@ -72,14 +75,15 @@ class ClusterAccelerators:
         nodes: defaultdict[str | None, list[WatchedNode]] = defaultdict(list)
         for node in self._nodes.all():
             nodes[node.node_pool].append(node)
+        known = self._node_claims()
         claims: defaultdict[str, list[WatchedNodeClaim]] = defaultdict(list)
-        for claim in self._node_claims():
+        for claim in known or ():
             if not claim.reason:
                 claims[claim.node_pool].append(claim)
         launches, daemon_sets = self._launches(), self._daemon_sets()
         return {
             pool.name: replace(
-                _seen(pool, nodes[pool.name], claims[pool.name]),
+                _seen(pool, nodes[pool.name], None if known is None else claims[pool.name]),
                 launches=launches.get(pool.name, ()),
                 daemons=_daemons(pool, daemon_sets),
             )
@@ -87,16 +91,17 @@ class ClusterAccelerators:
         }
 
 
-def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode], claims: Sequence[WatchedNodeClaim]) -> NodePoolSeen:
-    staying = [node for node in nodes if not node.is_deleting]
+def _seen(
+    pool: WatchedNodePool, nodes: Sequence[WatchedNode], known_claims: Sequence[WatchedNodeClaim] | None
+) -> NodePoolSeen:
+    staying, claims = [node for node in nodes if not node.is_deleting], known_claims or ()
     # What a NodeClaim says is the provider's estimate: it counts until there are nodes.
     described = [each for each in (staying or claims) if not each.is_deleting]
     leaving_claims = sum(claim.is_deleting for claim in claims)
     return NodePoolSeen(
         name=pool.name,
         limits=pool.limits,
-        # The NodePool's own count knows nodes that have not registered yet, and lags by some seconds.
-        nodes_in_use=max(len(staying), pool.nodes),
+        nodes_in_use=max(len(staying), _ordered(pool, staying, known_claims)),
         problem=pool.problem,
         limit_managers=pool.limit_managers,
         capacities=_each_once(each.capacity for each in described),
@@ -107,6 +112,17 @@ def _seen(pool: WatchedNodePool, nodes: Sequence[WatchedNode], claims: Sequence[
         nodes_deleting=max(len(nodes) - len(staying), leaving_claims),
         taints=pool.template.taints,
     )
+
+
+def _ordered(pool: WatchedNodePool, staying: Sequence[WatchedNode], claims: Sequence[WatchedNodeClaim] | None) -> int:
+    """The nodes that are there or coming. A NodeClaim outlives a node that is gone from one moment to the next.
+
+    The NodePool's own count lags by some seconds: beside a node on demand that was just lost it would let spot grow.
+    """
+    if claims is None:
+        return pool.nodes
+    names = {node.name for node in staying}
+    return sum(not claim.is_deleting and (claim.node is None or claim.node in names) for claim in claims)
 
 
 def _each_once(resources: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:

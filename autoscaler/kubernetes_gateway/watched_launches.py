@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 from autoscaler.api.document import rfc3339_seconds
+from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
 from autoscaler.kubernetes_gateway.watched_objects import (
     CAPACITY_TYPE_LABEL,
     NODE_POOL_LABEL,
@@ -38,7 +39,7 @@ NOT_TRIED = "AwaitingReconciliation"
 
 @dataclass(frozen=True, slots=True)
 class WatchedNodeClaim:
-    """A NodeClaim that has had an answer: launched (`reason` empty), or refused so far."""
+    """A NodeClaim that has had an answer: launched (`reason` empty), or refused so far. `node` None: not there yet."""
 
     name: str
     node_pool: str
@@ -49,6 +50,7 @@ class WatchedNodeClaim:
     capacity: Mapping[str, str] = field(default_factory=dict)
     allocatable: Mapping[str, str] = field(default_factory=dict)
     is_deleting: bool = False
+    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class LaunchNotes:
                 capacity=whole_capacity(status),
                 allocatable=limited_resources(status.get("allocatable") or {}),
                 is_deleting=metadata.get("deletionTimestamp") is not None,
+                node=status.get("nodeName"),
             )
         reason = str(launched.get("reason") or "")
         if reason in ("", NOT_TRIED) or metadata.get("deletionTimestamp") is not None:
@@ -127,6 +130,13 @@ class LaunchNotes:
             if not claim.reason and claim.node_pool in found:
                 found[claim.node_pool].append(LaunchResult(claim.answered_at_seconds, claim.offerings))
         return {name: tuple(results) for name, results in found.items()}
+
+
+def read_node_claims(node_claims: WatchedKind[WatchedNodeClaim] | None) -> tuple[WatchedNodeClaim, ...] | None:
+    """The NodeClaims as watched; None where they are not, or not yet, or no more."""
+    if node_claims is None or not node_claims.has_synced or node_claims.is_absent or node_claims.problems:
+        return None
+    return node_claims.all()
 
 
 def reduce_given_up(document: Document) -> GivenUp | None:

@@ -20,6 +20,7 @@ LEFT = {"nvidia.com/gpu": "8", "cpu": "191450m"}
 NODE_POOL = {
     "metadata": {"name": "od"},
     "spec": {"template": {"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}}},
+    "status": {"nodes": 5},  # as Karpenter counted some seconds ago
 }
 
 
@@ -42,9 +43,10 @@ def a_node(name: str = "n1", deleting: bool = False, capacity: dict[str, str] | 
     return {"metadata": metadata, "status": {"capacity": capacity or WHOLE, "allocatable": LEFT}}
 
 
-def a_claim(name: str = "c1", deleting: bool = False) -> dict[str, Any]:
+def a_claim(name: str = "c1", deleting: bool = False, node: str | None = None) -> dict[str, Any]:
     launched = {"type": "Launched", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     status = {"conditions": [launched], "capacity": WHOLE | {"cpu": "190"}, "allocatable": LEFT | {"cpu": "180"}}
+    status |= {} if node is None else {"nodeName": node}
     metadata: dict[str, Any] = {"name": name, "labels": LABELS}
     if deleting:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -57,14 +59,17 @@ def a_daemon(cpu: str, **pod: Any) -> dict[str, Any]:
 
 
 def seen(
-    nodes: Sequence[dict[str, Any]] = (), claims: Sequence[dict[str, Any]] = (), daemons: Sequence[dict[str, Any]] = ()
+    nodes: Sequence[dict[str, Any]] = (),
+    claims: Sequence[dict[str, Any]] | None = (),
+    daemons: Sequence[dict[str, Any]] = (),
 ) -> NodePoolSeen:
     notes = LaunchNotes()
+    known = None if claims is None else [each for claim in claims if (each := notes.reduce_node_claim(claim))]
     found = ClusterAccelerators(
         cast("Any", FakeKind(())),
         cast("Any", FakeKind([reduce_node(node) for node in nodes])),
         cast("Any", FakeKind([reduce_node_pool(NODE_POOL)])),
-        node_claims=lambda: [each for claim in claims if (each := notes.reduce_node_claim(claim)) is not None],
+        node_claims=lambda: known,
         daemon_sets=lambda: [reduce_daemon_set(daemon) for daemon in daemons],
     ).node_pools()
     return found["od"]
@@ -93,6 +98,23 @@ def test_a_capacity_below_what_pods_may_have_is_no_capacity() -> None:
 )
 def test_what_still_costs_is_counted(nodes: list[dict[str, Any]], claims: list[dict[str, Any]], leaving: int) -> None:
     assert seen(nodes, claims).nodes_deleting == leaving
+
+
+@pytest.mark.parametrize(
+    ("nodes", "claims", "in_use"),
+    [
+        pytest.param([a_node()], [a_claim(node="n1"), a_claim("c2")], 2, id="one that has not registered is coming"),
+        pytest.param([a_node()], [a_claim(node="n1"), a_claim("c2", deleting=True)], 1, id="one that goes does not"),
+        pytest.param([a_node()], [a_claim(node="n1"), a_claim("c2", node="n2")], 1, id="nor one whose node is gone"),
+        pytest.param([a_node(deleting=True)], [a_claim(node="n1")], 0, id="nor one whose node is being deleted"),
+        pytest.param([a_node(), a_node("n2")], [a_claim(node="n1")], 2, id="a node is there before its claim says so"),
+        pytest.param([a_node()], None, 5, id="without NodeClaims Karpenter's own count is all that there is"),
+    ],
+)
+def test_the_nodes_that_are_there_or_coming_are_in_use(
+    nodes: list[dict[str, Any]], claims: list[dict[str, Any]] | None, in_use: int
+) -> None:
+    assert seen(nodes, claims).nodes_in_use == in_use
 
 
 def test_daemon_sets_that_run_on_its_nodes_take_their_part() -> None:
