@@ -115,6 +115,13 @@ def run(
     tick_seconds: Annotated[float, typer.Option(min=0.1, max=60, help="Seconds between decisions.")] = 15.0,
     http_host: Annotated[str, typer.Option(help="Address of /healthz, /readyz, /metrics and the page.")] = "0.0.0.0",
     http_port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free port.")] = 8080,
+    ceiling_dollars_per_hour: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TOKENSCALER_CEILING_DOLLARS_PER_HOUR",
+            help="Most dollars an hour of the nodes of all AcceleratorPools together, by their nodeDollarsPerHour.",
+        ),
+    ] = None,
     decisions: Annotated[
         str | None, typer.Option(help="File for one JSON line a decision (rotated); - is stdout.")
     ] = None,
@@ -190,6 +197,7 @@ def run(
             tick_seconds=tick_seconds,
             http_host=http_host,
             http_port=http_port,
+            ceiling_dollars_per_hour=ceiling_dollars_per_hour,
             decision_log=Path(decisions) if decisions and decisions != "-" else None,
             writes_decisions_to_stdout=decisions == "-",
             metrics_api=None

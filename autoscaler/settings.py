@@ -8,6 +8,7 @@ from typing import Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from autoscaler.api.pool_bounds import DOLLARS_PATTERN
 from autoscaler.external_metrics.settings import MetricsApiSettings
 from autoscaler.keda_external_scaler.settings import ExternalScalerSettings
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings
@@ -59,6 +60,9 @@ class ControllerSettings(BaseModel):
     tick_seconds: float = Field(default=15.0, gt=0, le=LONGEST_TICK_SECONDS)
     http_host: str = "0.0.0.0"  # probes and scrapes come from outside the pod
     http_port: int = Field(default=8080, ge=0, le=65_535)
+    ceiling_dollars_per_hour: str | None = Field(
+        default=None, pattern=DOLLARS_PATTERN, description="For the nodes of all AcceleratorPools together."
+    )
     decision_log: Path | None = None
     writes_decisions_to_stdout: bool = False
     metrics_api: MetricsApiSettings | None = Field(default=None, description="None: no metrics API is served.")

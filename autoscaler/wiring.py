@@ -26,6 +26,7 @@ from autoscaler.actuators.pod_deletion_costs import PodDeletionCosts
 from autoscaler.actuators.pod_drain import PodDrain
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
 from autoscaler.actuators.written_counts import WrittenCounts
+from autoscaler.api.pool_bounds import micro_dollars
 from autoscaler.clock import Clock, SystemClock
 from autoscaler.controller.accelerator_pools import AcceleratorPoolReporter
 from autoscaler.controller.config_directory import ConfigDirectory
@@ -359,7 +360,9 @@ def _node_capacity(
     buffers = CapacityBuffers(parts.connection, parts.cluster, parts.is_leader, settings.lease.namespace)
     placeholders = PlaceholderPods(WatchedPlaceholders(parts.cluster), scale)
     prewarmer = Prewarmer(placeholders, buffers, is_dry_run=parts.elector is None)
-    return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER, prewarmer)
+    stated = settings.ceiling_dollars_per_hour
+    ceiling_per_hour = None if stated is None else micro_dollars(stated)
+    return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER, prewarmer, ceiling_per_hour)
 
 
 def _keepers(parts: _Parts, disruption: NodeDisruptionKeeper | None, drain: PodDrain) -> list[Keeper]:

@@ -8,10 +8,11 @@ is there on demand, so that the floor holds while nodes come and go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import CapacityType, split_nodes, spot_beside
+from policies.dollar_sharing import NodeCost
 from policies.node_packing import NodeRoom, nodes_for
 from policies.reasons import Reason
 from policies.wording import counted
@@ -36,11 +37,15 @@ class NodePoolState:
 
 @dataclass(frozen=True, slots=True)
 class DollarCeiling:
-    """The most that all nodes of the pool may cost an hour, and what one costs; millionths of a dollar."""
+    """The most that all nodes of the pool may cost an hour, and what one costs; millionths of a dollar.
+
+    `reason` tells the pool's own ceiling from its share of one that is for all pools.
+    """
 
     ceiling_per_hour: int
     on_demand_node_per_hour: int
     spot_node_per_hour: int
+    reason: Reason = Reason.DOLLAR_CEILING
 
     def price(self, capacity_type: CapacityType) -> int:
         """What a node of this kind costs an hour."""
@@ -164,6 +169,17 @@ def ceiling_nodes(parameters: NodeCapacityParameters, node_pools: Sequence[NodeP
     return None if ceiling is None else ceiling.nodes
 
 
+def node_cost(prices: NodeCost, on_demand_floor_percent: int, node_pools: Sequence[NodePoolState]) -> NodeCost:
+    """What nodes cost, split by the floor. Where spot cannot be bought, no more are on spot than stand there."""
+    spot_pools = [pool for pool in node_pools if pool.capacity_type is CapacityType.SPOT]
+    can_buy_spot = any(pool.is_ready for pool in spot_pools)
+    return replace(
+        prices,
+        on_demand_floor_percent=on_demand_floor_percent if spot_pools else 100,
+        most_spot_nodes=None if can_buy_spot else sum(pool.nodes_in_use for pool in spot_pools),
+    )
+
+
 def _needs(room: NodeRoom, demands: Iterable[AcceleratorDemand]) -> dict[CapacityType | None, int]:
     """Whole nodes by the kind of capacity that demands are tied to; None: they may run on either."""
     tied: dict[CapacityType | None, list[AcceleratorDemand]] = {None: [], **{kind: [] for kind in CapacityType}}
@@ -190,24 +206,16 @@ def _ceiling(parameters: NodeCapacityParameters, node_pools: Sequence[NodePoolSt
     by_count, dollars = parameters.ceiling_nodes, parameters.dollar_ceiling
     found = [] if by_count is None else [_Ceiling(by_count, Reason.ACCELERATOR_CEILING)]
     if dollars is not None:
-        found.append(_Ceiling(_affordable(dollars, parameters, node_pools), Reason.DOLLAR_CEILING))
+        found.append(_Ceiling(_affordable(dollars, parameters, node_pools), dollars.reason))
     return min(found, key=lambda each: each.nodes, default=None)
 
 
 def _affordable(dollars: DollarCeiling, parameters: NodeCapacityParameters, node_pools: Sequence[NodePoolState]) -> int:
     """The most nodes that the dollars pay for, split by the floor."""
-    spot_pools = [pool for pool in node_pools if pool.capacity_type is CapacityType.SPOT]
-    floor = parameters.on_demand_floor_percent if spot_pools else 100
-    standing_spot = sum(pool.nodes_in_use for pool in spot_pools)
-    can_buy_spot = any(pool.is_ready for pool in spot_pools)
-
-    def cost(nodes: int) -> int:
-        spot = split_nodes(nodes, floor)[1]
-        spot = spot if can_buy_spot else min(spot, standing_spot)
-        return (nodes - spot) * dollars.on_demand_node_per_hour + spot * dollars.spot_node_per_hour
-
+    prices = NodeCost(dollars.on_demand_node_per_hour, dollars.spot_node_per_hour)
+    cost = node_cost(prices, parameters.on_demand_floor_percent, node_pools)
     cheapest = min(dollars.on_demand_node_per_hour, dollars.spot_node_per_hour)
-    return _largest(lambda nodes: cost(nodes) <= dollars.ceiling_per_hour, dollars.ceiling_per_hour // cheapest)
+    return _largest(lambda nodes: cost.of(nodes) <= dollars.ceiling_per_hour, dollars.ceiling_per_hour // cheapest)
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
@@ -241,7 +249,7 @@ def _rooms(
             (others.get(each.name, 0) + each.nodes_deleting) * dollars.price(each.capacity_type) for each in node_pools
         )
         left = max(0, dollars.ceiling_per_hour - spent) // dollars.price(pool.capacity_type)
-        rooms.append(_Ceiling(left, Reason.DOLLAR_CEILING))
+        rooms.append(_Ceiling(left, dollars.reason))
     return rooms
 
 

@@ -112,6 +112,8 @@ class Reason(StrEnum):
     ACCELERATORS_SHORT = "AcceleratorsShort"
     ACCELERATOR_CEILING = "AcceleratorCeiling"  # the pool's ceiling leaves fewer nodes, or a scaler fewer replicas
     DOLLAR_CEILING = "DollarCeiling"  # the pool's dollars an hour leave fewer nodes
+    SHARED_DOLLAR_CEILING = "SharedDollarCeiling"  # the dollars an hour of all pools together leave it fewer nodes
+    NODE_PRICE_UNKNOWN = "NodePriceUnknown"  # and there is a ceiling in dollars that is for all pools
     NODES_NEEDED = "NodesNeeded"
     SLACK_NODES = "SlackNodes"
     NODES_IN_USE = "NodesInUse"  # a limit is not lowered below the nodes that are there

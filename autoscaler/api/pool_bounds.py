@@ -8,10 +8,11 @@ from typing import ClassVar, Self
 from pydantic import Field, model_validator
 
 from policies.capacity_split import fewest_nodes_with_spot
+from policies.dollar_sharing import NodeCost
 from policies.node_capacity import MICRO_DOLLARS, DollarCeiling
 from policies.parameter_model import CelRule, ParameterModel
 
-_DOLLARS = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"
+DOLLARS_PATTERN = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"
 
 
 def micro_dollars(amount: str) -> int:
@@ -71,12 +72,12 @@ class NodePrices(ParameterModel):
     """What a node costs an hour; prices come from you, none are built in."""
 
     on_demand: str = Field(
-        max_length=16, pattern=_DOLLARS, description='Dollars an hour of a node on demand, such as "55.04".'
+        max_length=16, pattern=DOLLARS_PATTERN, description='Dollars an hour of a node on demand, such as "55.04".'
     )
     spot: str | None = Field(
         default=None,
         max_length=16,
-        pattern=_DOLLARS,
+        pattern=DOLLARS_PATTERN,
         description="Dollars an hour of a spot node; needed where there is a spot NodePool. State the most you pay.",
     )
 
@@ -84,6 +85,12 @@ class NodePrices(ParameterModel):
         CelRule("double(self.onDemand) > 0.0", "onDemand must be above 0", ".onDemand"),
         CelRule("!has(self.spot) || double(self.spot) > 0.0", "spot must be above 0", ".spot"),
     )
+
+    @property
+    def node_cost(self) -> NodeCost:
+        """In millionths of a dollar. Spot without a price costs the same."""
+        on_demand = micro_dollars(self.on_demand)
+        return NodeCost(on_demand, on_demand if self.spot is None else micro_dollars(self.spot))
 
     @model_validator(mode="after")
     def _check_positive(self) -> Self:
@@ -104,7 +111,7 @@ class AcceleratorCeilings(ParameterModel):
     dollars_per_hour: str | None = Field(
         default=None,
         max_length=16,
-        pattern=_DOLLARS,
+        pattern=DOLLARS_PATTERN,
         description='Most dollars an hour of all its nodes, such as "3000", by nodeDollarsPerHour.',
     )
 
@@ -122,9 +129,8 @@ class AcceleratorCeilings(ParameterModel):
         return self
 
     def dollar_ceiling(self, prices: NodePrices | None) -> DollarCeiling | None:
-        """The ceiling in money as a plan takes it; None where there is none. Spot without a price costs the same."""
+        """The ceiling in money as a plan takes it; None where there is none."""
         if self.dollars_per_hour is None or prices is None:
             return None
-        on_demand = micro_dollars(prices.on_demand)
-        spot = on_demand if prices.spot is None else micro_dollars(prices.spot)
-        return DollarCeiling(micro_dollars(self.dollars_per_hour), on_demand, spot)
+        cost = prices.node_cost
+        return DollarCeiling(micro_dollars(self.dollars_per_hour), cost.on_demand_node, cost.spot_node)

@@ -14,6 +14,7 @@ from autoscaler.api.prewarm import Prewarm
 from autoscaler.controller.capacity_splits import SplitGround
 from autoscaler.observers.node_pools import NodePoolSeen
 from policies.capacity_split import CapacityType
+from policies.dollar_sharing import NodeCost
 from policies.node_capacity import NodeCapacityParameters, NodePoolState
 from policies.node_packing import NodeRoom
 from policies.victims import NodesOfSplit
@@ -28,6 +29,7 @@ class ManagedPool:
     parameters: NodeCapacityParameters
     shape: NodeShape
     node_pools: NodePools
+    prices: NodeCost | None = None  # None: nobody has said what a node costs
     prewarm: Prewarm | None = None  # None: no node is held ready but by replicas
     stated: NodeShape | None = None  # what the spec says of a node, where real ones are otherwise
 
@@ -56,7 +58,14 @@ def managed(pool: AcceleratorPool) -> ManagedPool | None:
     spec, parameters = pool.spec, pool.spec.capacity_parameters()
     if parameters is None or spec.node_shape is None:
         return None
-    return ManagedPool(pool.name, pool.uid, parameters, spec.node_shape.shape, spec.node_pools, spec.held_ready)
+    return ManagedPool(
+        pool.name, pool.uid, parameters, spec.node_shape.shape, spec.node_pools, _prices(pool), spec.held_ready
+    )
+
+
+def _prices(pool: AcceleratorPool) -> NodeCost | None:
+    prices = pool.spec.node_dollars_per_hour
+    return None if prices is None else prices.node_cost
 
 
 def as_seen(pool: ManagedPool, node_pools: Mapping[str, NodePoolSeen]) -> ManagedPool:
@@ -103,12 +112,12 @@ def split_ground(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) 
     """Where there is no Karpenter (or its NodePools may not be read), spot is taken to be on sale."""
     spec = pool.spec
     spot = None if spec.node_pools.spot is None else node_pools.get(spec.node_pools.spot)
+    seen = [node_pools[name] for name in spec.node_pools.names if name in node_pools]
     return SplitGround(
         on_demand_floor_percent=spec.on_demand_floor_percent,
         room=None if spec.node_shape is None else _room(spec.node_shape.shape, seen),
         can_buy_spot=not node_pools if spot is None else spot.makes_nodes,
         spot_nodes=0 if spot is None else spot.nodes_in_use,
-    seen = [node_pools[name] for name in spec.node_pools.names if name in node_pools]
     )
 
 

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from autoscaler.actuators.actuator import ActuationFailed
 from autoscaler.actuators.node_pool_limits import NodePoolLimits
 from autoscaler.api.accelerator_pool import AcceleratorPool, InvalidAcceleratorPool
-from autoscaler.api.node_shape import NodeShape, amount_of
 from autoscaler.api.prewarm import PrewarmMethod
+from autoscaler.controller.capacity_problems import fit_problem, readiness_problem, shape_problem
 from autoscaler.controller.capacity_splits import SplitMemory, splits_of
+from autoscaler.controller.fleet_dollars import PoolWishes, allowed_by, limited_by, share_fleet_dollars
+from autoscaler.controller.limits_writer import LimitsWriter
 from autoscaler.controller.managed_pool import ManagedPool, as_seen, managed, nodes_of_split, split_ground, states
 from autoscaler.controller.prewarming import Prewarmer, PrewarmPlan
 from autoscaler.controller.replica_wish import ReplicaWish, node_demands, share_demand
@@ -25,6 +26,7 @@ from autoscaler.observers.node_pools import NodePoolSeen, NodePoolSource
 from autoscaler.observers.workload import TargetPart
 from policies.accelerator_sharing import AcceleratorAllowance, AcceleratorDemand, share_accelerators
 from policies.capacity_split import ReplicaSplit
+from policies.dollar_sharing import DollarShare
 from policies.node_capacity import (
     CapacityOutcome,
     NodeCapacityParameters,
@@ -34,21 +36,17 @@ from policies.node_capacity import (
     ceiling_nodes,
     plan_node_capacity,
 )
-from policies.node_packing import NodeRoom
 from policies.reasons import Reason
 from policies.victims import NodesOfSplit
-from policies.wording import duration
 
 logger = logging.getLogger(__name__)
 
-# Somebody who has just set a limit by hand is left alone for so long, as with a count of replicas.
-FOREIGN_WRITE_SECONDS = 300.0
 # A scaler for which nothing can be decided (its target is missing, say) holds up the plan of the others for so long.
 UNDECIDED_SECONDS = 60.0
-# Karpenter that has not judged a change for so long is down, or cannot reach the API server.
-SILENCE_SECONDS = 30.0
-# Each patch makes Karpenter judge the NodePool anew. Raising does not wait; lowering saves nothing by haste.
-LOWERING_INTERVAL_SECONDS = 60.0
+_NO_PRICE = (
+    "there is a ceiling in dollars that is for all pools, and this one has no nodeDollarsPerHour: its limits stay as "
+    "they are"
+)
 
 
 class AcceleratorPoolLookup(Protocol):
@@ -92,13 +90,13 @@ class NodeCapacity(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _LimitsHistory:
-    """What is remembered of a NodePool's limits between two ticks."""
+class _Members:
+    """The scalers of a managed pool: those that count, of which some may not be known yet, and those left out."""
 
-    settled: Mapping[str, str]
-    written_at_seconds: float | None = None
-    contested: Mapping[str, str] | None = None
-    contested_since_seconds: float = 0.0
+    wishing: PoolWishes
+    keys: tuple[PoolKey, ...]
+    unknown: tuple[PoolKey, ...]
+    left_out: tuple[PoolKey, ...]
 
 
 class NodeCapacityKeeper:
@@ -111,16 +109,16 @@ class NodeCapacityKeeper:
         limits: NodePoolLimits | None,
         own_manager: str,
         prewarmer: Prewarmer | None = None,
+        ceiling_per_hour: int | None = None,
     ) -> None:
-        """Without a prewarmer no node is held ready."""
+        """Without a prewarmer no node is held ready. `ceiling_per_hour` is for all pools, in millionths of a dollar."""
+        self._ceiling_per_hour = ceiling_per_hour
         self._prewarmer = prewarmer
         self._pools = pools
         self._node_pools = node_pools
-        self._limits = limits
-        self._own_manager = own_manager
+        self._writer = LimitsWriter(limits, own_manager)
         self._wishes: dict[PoolKey, ReplicaWish] = {}
         self._allowances: dict[PoolKey, AcceleratorAllowance] = {}
-        self._histories: dict[str, _LimitsHistory] = {}
         self._outcomes: dict[str, CapacityOutcome] = {}
         self._undecided: dict[PoolKey, float] = {}
         self._splits = SplitMemory()
@@ -136,14 +134,22 @@ class NodeCapacityKeeper:
         """Of the scalers of a new leader, and of new ones. Those of whom nothing is known yet leave theirs to all."""
         fresh = {wish.accelerator_pool for wish in wishes if wish.key not in self._allowances}
         known = [pool for pool in self._pools.accelerator_pools() if isinstance(pool, AcceleratorPool)]
-        sharing = [each for pool in known if pool.name in fresh and (each := managed(pool)) and each.has_ceiling]
-        if not sharing:
+        managed_pools = [each for pool in known if (each := managed(pool)) is not None]
+        is_shared = self._ceiling_per_hour is not None
+        if not any(pool.name in fresh and (is_shared or pool.has_ceiling) for pool in managed_pools):
             return {}
         node_pools = {name: each.at(now_seconds) for name, each in self._node_pools.node_pools().items()}
+        counted = [wish for wish in wishes if wish.accelerators_per_replica]
+        wishing = [
+            PoolWishes(as_seen(pool, node_pools), [wish for wish in counted if wish.accelerator_pool == pool.name])
+            for pool in managed_pools
+        ]
+        shares = self._fleet_shares(wishing, known, node_pools)
         found: dict[PoolKey, AcceleratorAllowance] = {}
-        for pool in sharing:
-            mine = [each for each in wishes if each.accelerator_pool == pool.name and each.accelerators_per_replica]
-            found |= _allowances(as_seen(pool, node_pools), mine, states(pool.node_pools, node_pools))
+        for wished in wishing:
+            share = shares.get(wished.pool.name)
+            pool = wished.pool if share is None else allowed_by(wished.pool, share)
+            found |= _allowances(pool, wished.wishes or (), states(pool.node_pools, node_pools))
         return {key: allowance for key, allowance in found.items() if key not in self._allowances}
 
     def nodes_of_split(self, key: PoolKey) -> NodesOfSplit | None:
@@ -177,25 +183,44 @@ class NodeCapacityKeeper:
         }
         outcomes: dict[str, CapacityOutcome] = {}
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
-        for stated in managed_pools:
-            pool = as_seen(stated, node_pools)
-            named = sorted(key for key, name in pool_of.items() if name == pool.name)
-            left_out = [key for key in named if self._is_left_out(key, now_seconds)]
-            members = [key for key in named if key not in left_out]
-            unknown = [key for key in members if not self._is_counted(key)]
-            if unknown:
-                outcomes[pool.name] = CapacityOutcome(None, Reason.ACCELERATORS_UNKNOWN, _not_counted(unknown))
-                allowances |= {key: self._allowances[key] for key in members if key in self._allowances}
+        members = [self._members(as_seen(pool, node_pools), pool_of, now_seconds) for pool in managed_pools]
+        shares = self._fleet_shares([member.wishing for member in members], known, node_pools)
+        for member in members:
+            pool = member.wishing.pool
+            if member.wishing.wishes is None:
+                outcomes[pool.name] = CapacityOutcome(None, Reason.ACCELERATORS_UNKNOWN, _not_counted(member.unknown))
+                allowances |= {key: self._allowances[key] for key in member.keys if key in self._allowances}
                 continue
-            mine = [self._wishes[key] for key in members]
-            allowances |= _allowances(pool, mine, states(pool.node_pools, node_pools))
-            outcome = self._provide_nodes(pool, mine, splits, node_pools, now_seconds)
-            outcomes[pool.name] = _without(outcome, left_out) if left_out else outcome
+            if self._ceiling_per_hour is not None and pool.prices is None:
+                outcomes[pool.name] = CapacityOutcome(None, Reason.NODE_PRICE_UNKNOWN, _NO_PRICE)
+                continue
+            share = shares.get(pool.name)
+            allowed = pool if share is None else allowed_by(pool, share)
+            limited = pool if share is None else limited_by(pool, share, node_pools)
+            allowances |= _allowances(allowed, member.wishing.wishes, states(pool.node_pools, node_pools))
+            outcome = self._provide_nodes(limited, member.wishing.wishes, splits, node_pools, now_seconds)
+            outcomes[pool.name] = _without(outcome, member.left_out) if member.left_out else outcome
         if self._prewarmer is not None:
             self._prewarmer.release([pool.name for pool in known if not _holds_places(pool)])
         self._undecided = {key: since for key, since in self._undecided.items() if key in pool_of}
         self._allowances, self._outcomes = allowances, outcomes
         return splits
+
+    def _members(self, pool: ManagedPool, pool_of: Mapping[PoolKey, str | None], now_seconds: float) -> _Members:
+        named = sorted(key for key, name in pool_of.items() if name == pool.name)
+        left_out = tuple(key for key in named if self._is_left_out(key, now_seconds))
+        keys = tuple(key for key in named if key not in left_out)
+        unknown = tuple(key for key in keys if not self._is_counted(key))
+        wishes = None if unknown else [self._wishes[key] for key in keys]
+        return _Members(PoolWishes(pool, wishes), keys, unknown, left_out)
+
+    def _fleet_shares(
+        self, managed: Sequence[PoolWishes], known: Sequence[AcceleratorPool], node_pools: Mapping[str, NodePoolSeen]
+    ) -> Mapping[str, DollarShare]:
+        """Empty where there is no ceiling that is for all pools together."""
+        if self._ceiling_per_hour is None:
+            return {}
+        return share_fleet_dollars(self._ceiling_per_hour, managed, known, node_pools)
 
     def _provide_nodes(
         self,
@@ -273,71 +298,17 @@ class NodeCapacityKeeper:
         if named.on_demand not in node_pools:
             return CapacityOutcome(None, Reason.NODE_POOL_NOT_FOUND, f"there is no NodePool {named.on_demand}")
         plan = plan_node_capacity(pool.parameters, demands, states(named, node_pools))
-        problems = [_shape_problem(node_pools[each.name], pool.stated or shape) for each in plan.node_pools]
-        problems += [self._write(node_pools[each.name], each, shape, now_seconds) for each in plan.node_pools]
+        problems = [shape_problem(node_pools[each.name], pool.stated or shape) for each in plan.node_pools]
+        problems += [fit_problem(demand, pool.parameters.node_room) for demand in demands]
+        problems += [self._writer.write(node_pools[each.name], each, shape, now_seconds) for each in plan.node_pools]
         if named.spot is not None and named.spot not in node_pools:
             problems.append((Reason.NODE_POOL_NOT_FOUND, f"there is no NodePool {named.spot}"))
-        problems += [_readiness(node_pools[each.name]) for each in plan.node_pools]
-        problems += [self._silence(node_pools[each.name], now_seconds) for each in plan.node_pools]
+        problems += [readiness_problem(node_pools[each.name]) for each in plan.node_pools]
+        problems += [self._writer.silence(node_pools[each.name], now_seconds) for each in plan.node_pools]
         real = [problem for problem in problems if problem is not None]
         if real:
             return CapacityOutcome(plan, real[0][0], "; ".join(message for _, message in real))
         return CapacityOutcome(plan, Reason.LIMITS_IN_STEP, "; ".join(_sentence(each) for each in plan.node_pools))
-
-    def _write(
-        self, seen: NodePoolSeen, plan: NodePoolPlan, shape: NodeShape, now_seconds: float
-    ) -> tuple[Reason, str] | None:
-        """Writes limits that differ from the plan's; the problem if they then still differ."""
-        history = self._judge(seen, now_seconds)
-        self._histories[seen.name] = history
-        limits = shape.limits_for(plan.limit_nodes, seen.limits)
-        if _same(limits, seen.limits):
-            return None
-        if history.contested is not None:
-            who = seen.limit_managers[-1] if seen.limit_managers else "somebody"
-            return (
-        problems += [_fit_problem(demand, pool.parameters.node_room) for demand in demands]
-                Reason.COMPETING_WRITER,
-                f'"{who}" has just set the limits of NodePool {seen.name}; they are left alone',
-            )
-        last = history.written_at_seconds
-        is_raised = plan.limit_nodes > (shape.whole_nodes(seen.limits) or 0)
-        if not is_raised and last is not None and now_seconds - last < LOWERING_INTERVAL_SECONDS:
-            return None
-        if self._limits is None:
-            return Reason.DRY_RUN, f"NodePool {seen.name} would be limited to {plan.limit_nodes} nodes"
-        result = self._limits.write(seen.name, seen.limits, limits)
-        if isinstance(result, ActuationFailed):
-            logger.warning("limits were not written", extra={"node_pool": seen.name, "problem": result.message})
-            return result.reason, result.message
-        logger.info("limits written", extra={"node_pool": seen.name, "change": result.message})
-        self._histories[seen.name] = _LimitsHistory(limits, now_seconds)
-        return None
-
-    def _silence(self, seen: NodePoolSeen, now_seconds: float) -> tuple[Reason, str] | None:
-        """That nobody has looked at limits that we wrote: Karpenter judges every change within a second or two."""
-        written_at_seconds = self._histories[seen.name].written_at_seconds
-        if seen.is_judged or written_at_seconds is None or now_seconds - written_at_seconds < SILENCE_SECONDS:
-            return None
-        ago = duration(now_seconds - written_at_seconds)
-        message = (
-            f"nobody has looked at the limits of NodePool {seen.name} that were written {ago} ago: is Karpenter up?"
-        )
-        return Reason.KARPENTER_SILENT, message
-
-    def _judge(self, seen: NodePoolSeen, now_seconds: float) -> _LimitsHistory:
-        """Whether somebody else has just changed the limits: they are neither what stood there nor what we wrote."""
-        before = self._histories.get(seen.name)
-        if before is None:
-            return _LimitsHistory(seen.limits)
-        is_ours = bool(seen.limit_managers) and seen.limit_managers[-1] == self._own_manager
-        if _same(seen.limits, before.settled) or is_ours:
-            return replace(before, settled=seen.limits, contested=None)
-        is_known = before.contested is not None and _same(seen.limits, before.contested)
-        since = before.contested_since_seconds if is_known else now_seconds
-        if now_seconds - since >= FOREIGN_WRITE_SECONDS:
-            return _LimitsHistory(seen.limits, before.written_at_seconds)
-        return replace(before, contested=seen.limits, contested_since_seconds=since)
 
 
 def _holds_places(pool: AcceleratorPool) -> bool:
@@ -355,48 +326,20 @@ def _allowances(
     accelerators = nodes * pool.parameters.accelerators_per_node
     names = {f"{namespace}/{name}": (namespace, name) for namespace, name in (wish.key for wish in wishes)}
     demands = [_as_packed(share_demand(wish), pool.parameters) for wish in wishes]
-    shared = share_accelerators(accelerators, demands, pool.name)
+    is_shared = pool.parameters.dollar_ceiling is not None and (
+        pool.parameters.dollar_ceiling.reason is Reason.SHARED_DOLLAR_CEILING
+    )
+    where = f"{pool.name} (within the dollars an hour of all pools)" if is_shared else pool.name
+    shared = share_accelerators(accelerators, demands, where)
     return {names[name]: allowance for name, allowance in shared.items()}
 
 
-def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether limits mean the same: 1024Gi is 1Ti."""
-    return one.keys() == other.keys() and all(_amount(one[key]) == _amount(other[key]) for key in one)
-
-
-def _amount(quantity: str) -> object:
-    amount = amount_of(quantity)
-    return quantity if amount is None else amount
-
-
-def _shape_problem(seen: NodePoolSeen, shape: NodeShape) -> tuple[Reason, str] | None:
-    unknown = shape.unknown_keys(seen.limits)
-    if unknown:
-        message = (
-            f"NodePool {seen.name} limits {', '.join(unknown)}, and nodeShape does not say what a node takes of it"
-        )
-        return Reason.NODE_SHAPE_CONTRADICTED, message
-    contradictions = {text for capacity in seen.capacities for text in shape.contradictions(capacity)}
-    if contradictions:
-        message = f"NodePool {seen.name}: {'; '.join(sorted(contradictions))}; limits are set for what nodes bring"
-        return Reason.NODE_SHAPE_CONTRADICTED, message
-    return None
 def _as_packed(demand: AcceleratorDemand, parameters: NodeCapacityParameters) -> AcceleratorDemand:
     """With the accelerators that a replica keeps from others, where CPU or memory leave room for fewer on a node."""
     each, fit = parameters.accelerators_per_node, parameters.node_room.replicas_of(demand)
     if not 0 < fit < each // demand.accelerators_per_replica:
         return demand
     return replace(demand, accelerators_per_replica=-(-each // fit))
-
-
-
-
-def _readiness(seen: NodePoolSeen) -> tuple[Reason, str] | None:
-    if seen.makes_nodes:
-        return None
-    if seen.launch_problem is not None:
-        return seen.launch_problem.reason, f"NodePool {seen.name} makes no nodes: {seen.launch_problem.message}"
-    return Reason.NODE_POOL_NOT_READY, f"NodePool {seen.name} makes no nodes: {seen.problem}"
 
 
 def _without(outcome: CapacityOutcome, left_out: Sequence[PoolKey]) -> CapacityOutcome:
@@ -413,22 +356,3 @@ def _not_counted(keys: Sequence[PoolKey]) -> str:
 
 def _sentence(plan: NodePoolPlan) -> str:
     return f"{plan.name}: {plan.limit_nodes} nodes ({'; '.join(step.message for step in plan.steps)})"
-def _fit_problem(demand: AcceleratorDemand, room: NodeRoom) -> tuple[Reason, str] | None:
-    """That a replica fits on no node of the pool, so that the limits are none of its troubles."""
-    is_wanted = demand.wanted_replicas or demand.current_replicas
-    if not is_wanted or room.replicas_of(demand) or demand.accelerators_per_replica > room.accelerators:
-        return None
-    asked, left = [], []
-    if room.cpu_millis is not None and demand.cpu_millis > room.cpu_millis:
-        asked.append(f"{demand.cpu_millis / 1000:g} CPUs")
-        left.append(f"{room.cpu_millis / 1000:g}")
-    if room.memory_bytes is not None and demand.memory_bytes > room.memory_bytes:
-        asked.append(f"{demand.memory_bytes / 2**30:.1f} GiB of memory")
-        left.append(f"{room.memory_bytes / 2**30:.1f} GiB")
-    message = (
-        f"a replica of {demand.scaler} fits on no node: it asks for {' and '.join(asked)}, and beside the system and "
-        f"DaemonSets a node leaves {' and '.join(left)}"
-    )
-    return Reason.REPLICA_FITS_NO_NODE, message
-
-

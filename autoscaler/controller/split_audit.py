@@ -1,4 +1,4 @@
-"""Which share of the nodes is really on demand? Counted on the nodes that are there, whatever was planned."""
+"""Which share of the nodes is really on demand, and what do they cost? Counted on those that are there."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from autoscaler.clock import Clock
 from autoscaler.controller.accelerator_pools import AcceleratorPoolSource
 from autoscaler.controller.pool_report import PoolReport
 from policies.capacity_split import CapacityType, is_split_kept
+from policies.node_capacity import MICRO_DOLLARS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class _Audited:
     nodes: NodeCounts
     floor_percent: int | None
     broken_since_seconds: float | None
+    dollars_per_hour: float | None = None  # None: nobody has said what a node costs
 
 
 class SplitAudit(Collector):
@@ -44,7 +46,7 @@ class SplitAudit(Collector):
         self._audited = tuple(_audit(pool, nodes.of(pool), since.get(pool.name), now_seconds) for pool in pools)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Nodes by kind and state; the share on demand in percent; for how long a split has been broken (0: kept).
+        """Nodes by kind and state; the share on demand in percent; for how long a split has been broken (0: kept); dollars.
 
         Without nodes there is no share.
         """
@@ -63,8 +65,15 @@ class SplitAudit(Collector):
             "For how long fewer nodes have been on demand than the split says; 0 while it is kept.",
             labels=["accelerator_pool"],
         )
+        dollars = GaugeMetricFamily(
+            "tokenscaler_accelerator_pool_dollars_per_hour",
+            "What its nodes cost an hour by nodeDollarsPerHour, those that are being deleted too.",
+            labels=["accelerator_pool"],
+        )
         now_seconds = self._clock.monotonic_seconds()
         for each in self._audited:
+            if each.dollars_per_hour is not None:
+                dollars.add_metric([each.pool], each.dollars_per_hour)
             for kind in CapacityType:
                 counts.add_metric([each.pool, kind.value, "staying"], each.nodes.staying(kind))
                 counts.add_metric([each.pool, kind.value, "deleting"], each.nodes.deleting(kind))
@@ -74,18 +83,29 @@ class SplitAudit(Collector):
             if each.floor_percent is not None:
                 since = each.broken_since_seconds
                 broken.add_metric([each.pool], 0.0 if since is None else now_seconds - since)
-        yield from (counts, share, broken)
+        yield from (counts, share, broken, dollars)
 
 
 def _audit(
     pool: AcceleratorPool, nodes: Iterable[PoolNode], broken_since_seconds: float | None, now_seconds: float
 ) -> _Audited:
     counts = count_nodes(pool, nodes)
+    dollars_per_hour = _dollars_per_hour(pool, counts)
     if pool.spec.split is None:
-        return _Audited(pool.name, counts, None, None)
+        return _Audited(pool.name, counts, None, None, dollars_per_hour)
     floor = pool.spec.split.floor_percent
     on_demand, spot = counts.staying(CapacityType.ON_DEMAND), counts.staying(CapacityType.SPOT)
     if is_split_kept(on_demand, spot, floor):
-        return _Audited(pool.name, counts, floor, None)
+        return _Audited(pool.name, counts, floor, None, dollars_per_hour)
     since = now_seconds if broken_since_seconds is None else broken_since_seconds
-    return _Audited(pool.name, counts, floor, since)
+    return _Audited(pool.name, counts, floor, since, dollars_per_hour)
+
+
+def _dollars_per_hour(pool: AcceleratorPool, counts: NodeCounts) -> float | None:
+    prices = pool.spec.node_dollars_per_hour
+    if prices is None:
+        return None
+    cost = prices.node_cost
+    by_kind = {CapacityType.ON_DEMAND: cost.on_demand_node, CapacityType.SPOT: cost.spot_node}
+    spent = sum((counts.staying(kind) + counts.deleting(kind)) * price for kind, price in by_kind.items())
+    return spent / MICRO_DOLLARS

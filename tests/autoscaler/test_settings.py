@@ -117,6 +117,11 @@ def test_a_file_that_is_no_text_is_refused(path: Path) -> None:
             id="ticks so far apart that one missed tick would be a gap in the history",
         ),
         pytest.param({"http_port": 70_000}, "http_port: Input should be less than or equal to 65535", id="no port"),
+        pytest.param(
+            {"ceiling_dollars_per_hour": "$3000"},
+            "ceiling_dollars_per_hour: String should match pattern '^[0-9]{1,9}(\\.[0-9]{1,6})?$'",
+            id="a ceiling that is no number",
+        ),
         pytest.param({"interval": 3}, "interval: Extra inputs are not permitted", id="an unknown setting"),
         pytest.param(
             {"is_dry_run": True, "metrics_api": {"host": "", "port": 8443, "service_namespace": "tokenscaler-system"}},

@@ -11,7 +11,8 @@ from autoscaler.actuators.placeholder_pods import PlaceholderPods
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolSpec, parse_accelerator_pool
 from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests
 from autoscaler.api.prewarm import PlaceholderRef
-from autoscaler.controller.node_capacity import FOREIGN_WRITE_SECONDS, NodeCapacityKeeper
+from autoscaler.controller.limits_writer import FOREIGN_WRITE_SECONDS
+from autoscaler.controller.node_capacity import NodeCapacityKeeper
 from autoscaler.controller.prewarming import Prewarmer
 from autoscaler.controller.replica_wish import ReplicaWish
 from autoscaler.observers.node_pools import NodePoolSeen

@@ -19,13 +19,18 @@ class Nodes:
 
     there: list[PoolNode] = field(default_factory=list)
     is_gone: bool = False
+    prices: dict[str, str] | None = None
 
     def accelerator_pools(self) -> Sequence[AcceleratorPool | InvalidAcceleratorPool]:
         document = {
             "apiVersion": "tokenscaler.io/v1alpha1",
             "kind": "AcceleratorPool",
             "metadata": {"name": "h100"},
-            "spec": {"nodePools": {"onDemand": "od", "spot": "spot"}, "split": {"onDemandFloorPercent": 20}},
+            "spec": {
+                "nodePools": {"onDemand": "od", "spot": "spot"},
+                "split": {"onDemandFloorPercent": 20},
+                "nodeDollarsPerHour": self.prices,
+            },
         }
         return () if self.is_gone else (parse_accelerator_pool(document),)
 
@@ -64,6 +69,11 @@ def test_the_real_share_is_told_and_for_how_long_it_has_been_broken() -> None:
     audit.report(())
     assert told("nodes", capacity_type="on-demand", state="deleting") == 1.0
     assert told("split_broken_seconds") == 30.0, "a node that leaves is none to count on; a reserved one is"
+
+    assert told("dollars_per_hour") is None, "nobody has said what a node costs"
+    nodes.prices = {"onDemand": "55.04", "spot": "20"}
+    audit.report(())
+    assert told("dollars_per_hour") == 2 * 55.04 + 8 * 20, "those that go are paid for"
 
     nodes.there = []
     audit.report(())
