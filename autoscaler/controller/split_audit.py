@@ -46,9 +46,9 @@ class SplitAudit(Collector):
         self._audited = tuple(_audit(pool, nodes.of(pool), since.get(pool.name), now_seconds) for pool in pools)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Nodes by kind and state; the share on demand in percent; for how long a split has been broken (0: kept); dollars.
+        """Nodes by kind and state, the share on demand in percent, for how long a split has been broken, dollars.
 
-        Without nodes there is no share.
+        Without nodes there is no share; a split that is kept has been broken for 0 s.
         """
         counts = GaugeMetricFamily(
             "tokenscaler_accelerator_pool_nodes",
