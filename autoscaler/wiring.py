@@ -294,6 +294,7 @@ def _assemble(
         is_synced=lambda: parts.cluster.has_synced,
         tick_seconds=settings.tick_seconds,
     )
+    parts.cluster.tell_of_departures(loop.wake)
     app = create_app(
         telemetry,
         records,

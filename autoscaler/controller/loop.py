@@ -1,4 +1,4 @@
-"""When the fleet is reconciled: one tick at a time, at a fixed interval, only while this process leads."""
+"""When the fleet is reconciled: one tick at a time, at a fixed interval or woken, only while this process leads."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ DEAD_AFTER_INTERVALS = 5
 DEAD_AFTER_SECONDS = 60.0
 # A standby, or a process whose caches are being filled, looks again so soon: it should act at once when it may.
 IDLE_LOOK_SECONDS = 1.0
+# Nodes that are taken away together are told of one after the other; one tick sees them all.
+GATHERING_SECONDS = 0.5
+# Nor do nodes that come and go make more than one tick in so long.
+LEAST_BETWEEN_TICKS_SECONDS = 3.0
 # The scheduler waits by wall time: a clock that was set back by an hour would stop it for an hour.
 CLOCK_LOOK_SECONDS = 1.0
 
@@ -64,6 +68,9 @@ class ControlLoop:
         )
         self._scheduler.add_listener(self._on_job_event, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES)
         self._stopping = threading.Event()
+        self._wake_lock = threading.Lock()
+        self._is_ticking = False
+        self._is_woken = False
         self._clock_watch = threading.Thread(target=self._watch_clock, name="clock watch", daemon=True)
 
     def start(self) -> None:
@@ -74,6 +81,26 @@ class ControlLoop:
         )
         self._scheduler.start()
         self._clock_watch.start()
+
+    def wake(self) -> None:
+        """Something has happened that should not wait for the next tick: one comes at once, or after the present one.
+
+        Woken ticks keep a distance, however often this is called, and none comes later than it would have.
+        """
+        with self._wake_lock:
+            if self._is_ticking:
+                self._is_woken = True
+                return
+        self._tick_soon()
+
+    def _tick_soon(self) -> None:
+        passed_seconds = self._clock.monotonic_seconds() - self._last_tick_seconds
+        distance_seconds = min(LEAST_BETWEEN_TICKS_SECONDS, self._tick_seconds) - passed_seconds
+        wait_seconds = max(GATHERING_SECONDS, distance_seconds)
+        at = datetime.fromtimestamp(self._clock.now_seconds() + wait_seconds, UTC)
+        job = self._scheduler.get_job("tick") if self._scheduler.running else None
+        if job is not None and at < job.next_run_time:
+            self._scheduler.modify_job("tick", next_run_time=at)
 
     def stop(self) -> None:
         """Waits for the tick that is under way and starts no other. Nothing happens where it was never started."""
@@ -116,9 +143,18 @@ class ControlLoop:
         return self._clock.monotonic_seconds() - self._last_tick_seconds < allowed
 
     def _tick_on_schedule(self) -> None:
-        if not self.tick() and self._tick_seconds > IDLE_LOOK_SECONDS:
+        with self._wake_lock:
+            self._is_ticking, self._is_woken = True, False
+        try:
+            has_looked = self.tick()
+        finally:
+            with self._wake_lock:
+                self._is_ticking, is_woken = False, self._is_woken
+        if not has_looked and self._tick_seconds > IDLE_LOOK_SECONDS:
             soon = datetime.fromtimestamp(self._clock.now_seconds() + IDLE_LOOK_SECONDS, UTC)
             self._scheduler.modify_job("tick", next_run_time=soon)
+        elif is_woken:
+            self._tick_soon()
 
     def _watch_clock(self) -> None:
         """Ticks at once where the next tick is farther away than an interval: the clock has been set back."""

@@ -19,6 +19,7 @@ from autoscaler.kubernetes_gateway.api_failure import ApiFailure
 from autoscaler.kubernetes_gateway.backoff import Backoff
 from autoscaler.kubernetes_gateway.connection import ApiConnection
 from autoscaler.kubernetes_gateway.discovery import ServedKind, discover, root_of
+from autoscaler.kubernetes_gateway.node_departures import NodeDepartures
 from autoscaler.kubernetes_gateway.object_store import ObjectStore
 from autoscaler.kubernetes_gateway.reflector import ListGate, Reflector
 from autoscaler.kubernetes_gateway.scale_reader import ScaleReader
@@ -40,7 +41,6 @@ from autoscaler.kubernetes_gateway.watched_objects import (
     pod_index_keys,
     reduce_daemon_set,
     reduce_horizontal_pod_autoscaler,
-    reduce_node,
     reduce_node_pool,
     reduce_own_object,
     reduce_pod,
@@ -112,6 +112,7 @@ class WatchedCluster:
         self._kinds: dict[KindName, TargetKind] = {}
         self._scalers_version = -1
         self._has_synced = False
+        self._departures = NodeDepartures()
         self.scales = ScaleReader(connection, clock, self._wake.set)
         self.pods: WatchedKind[WatchedPod] = self._watch("v1", "pods", reduce_pod, pod_index_keys)
         self.horizontal_pod_autoscalers: WatchedKind[AutoscalerClaim] = self._watch(
@@ -136,7 +137,9 @@ class WatchedCluster:
                 OWN_API_VERSION, "inferencescalers", reduce_own_object, on_change=self._wake.set
             )
         if watches_nodes:
-            self.nodes = self._watch("v1", "nodes", reduce_node, is_namespaced=False)
+            self.nodes = self._watch(
+                "v1", "nodes", self._departures.reduce, is_namespaced=False, on_change=self._look_for_departures
+            )
             if watches_own_objects:
                 self.accelerator_pools = self._watch(
                     OWN_API_VERSION,
@@ -225,6 +228,14 @@ class WatchedCluster:
                 self._wake.set()
             known.asked_at_seconds = self._clock.monotonic_seconds()
             return known
+
+    def tell_of_departures(self, listener: Callable[[], None]) -> None:
+        """Has somebody told, by a thread of the watch, as soon as a node begins to leave or is gone."""
+        self._departures.listener = listener
+
+    def _look_for_departures(self) -> None:
+        if self.nodes is not None:
+            self._departures.look(self.nodes.all())
 
     def start(self) -> None:
         """Begins to watch."""

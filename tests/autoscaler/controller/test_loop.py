@@ -431,3 +431,32 @@ def test_a_standby_looks_again_soon_and_acts_as_soon_as_it_leads() -> None:
         running.wait_for_ticks(1)
     assert running.fleet.ticks("unsynced") == 1.0
     assert running.fleet.ticks("done") == 1.0
+
+
+class TestWoken:
+    """A loop with an interval of an hour: every tick but the first is a woken one."""
+
+    def test_a_tick_comes_at_once_and_only_one(self) -> None:
+        with Running(3600.0) as running:
+            running.wait_for_ticks(1)
+            for _ in range(10):
+                running.fleet.loop.wake()
+            running.wait_for_ticks(1)
+        assert not running.ticked.acquire(blocking=False)
+
+    def test_what_happens_during_a_tick_brings_another(self) -> None:
+        running = Running(3600.0)
+
+        def happens_once() -> None:
+            running.ticked.release()
+            running.fleet.on_sync = running.ticked.release
+            running.fleet.loop.wake()
+
+        running.fleet.on_sync = happens_once
+        with running:
+            running.wait_for_ticks(2)
+
+    def test_a_loop_that_was_never_started_stays_asleep(self) -> None:
+        fleet = Fleet()
+        fleet.loop.wake()
+        assert fleet.reporter.ticks == []
