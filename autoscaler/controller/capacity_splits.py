@@ -48,23 +48,39 @@ class SplitMemory:
     """For which count were the counts of two targets made? The last two answers, as a write is seen a tick later."""
 
     def __init__(self) -> None:
-        self._made: dict[PoolKey, list[tuple[tuple[int, ...], int]]] = {}
+        self._made: dict[PoolKey, list[tuple[tuple[range, ...], int]]] = {}
 
-    def note(self, key: PoolKey, replicas: int, split: ReplicaSplit) -> None:
-        """Remembers that so many replicas were made into these two counts."""
-        made = ((split.on_demand, split.spot), replicas)
-        before = self._made.get(key, [])
+    def note(self, wish: ReplicaWish, split: ReplicaSplit) -> None:
+        """Remembers that what the wish asks for was made into these two counts.
+
+        While shares change, a target that shrinks may stand anywhere on the way: its replicas end their requests first.
+        Where fewer are asked for, those that do so are still the pool's: its count is what stands.
+        """
+        wanted = {CapacityType.ON_DEMAND: split.on_demand, CapacityType.SPOT: split.spot}
+        is_shrinking = wish.desired < wish.current
+        counts = tuple(_on_the_way(part.counts.spec, wanted[part.capacity_type], is_shrinking) for part in wish.parts)
+        made = (counts, wish.desired)
+        before = self._made.get(wish.key, [])
         if made not in before[:1]:
-            self._made[key] = [made, *before[:1]]
+            self._made[wish.key] = [made, *before[:1]]
 
     def asked_for(self, key: PoolKey, parts: Sequence[TargetPart]) -> int | None:
         """The count that the parts as they stand were made for; None where they are not as we made them."""
-        counts = tuple(part.counts.spec for part in parts)
-        return next((replicas for made, replicas in self._made.get(key, ()) if made == counts), None)
+        counts = [part.counts.spec for part in parts]
+        for made, replicas in self._made.get(key, ()):
+            if len(made) == len(counts) and all(count in each for count, each in zip(counts, made, strict=True)):
+                return replicas
+        return None
 
     def forget_all(self) -> None:
         """Somebody else has decided since."""
         self._made = {}
+
+
+def _on_the_way(standing: int, wanted: int, is_shrinking: bool) -> range:
+    """The counts at which a target may stand that is brought from one to the other."""
+    most = wanted if is_shrinking else max(standing, wanted)
+    return range(wanted, most + 1)
 
 
 def _can_be_split(wish: ReplicaWish) -> bool:

@@ -268,7 +268,7 @@ class NodeCapacityKeeper:
             mine = [wish for wish in self._wishes.values() if wish.accelerator_pool == pool.name]
             splits |= splits_of(split_ground(pool, node_pools), mine)
         for key, split in splits.items():
-            self._splits.note(key, self._wishes[key].desired, split)
+            self._splits.note(self._wishes[key], split)
         return splits
 
     def forget_all(self) -> None:

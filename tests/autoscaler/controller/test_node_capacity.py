@@ -396,7 +396,7 @@ def split_wish(desired: int, on_demand: int, spot: int, *, name: str = "chat", *
         )
         for kind, count in ((CapacityType.ON_DEMAND, on_demand), (CapacityType.SPOT, spot))
     )
-    return wish(desired, on_demand + spot, name=name, parts=targets, **more)
+    return wish(desired, **{"current": on_demand + spot, "name": name, "parts": targets} | more)  # type: ignore[arg-type]
 
 
 def split_cluster(on_demand: int, spot: int, **more: object) -> FakeCluster:
@@ -431,8 +431,18 @@ def test_a_split_is_remembered_until_somebody_else_has_decided() -> None:
     now = split_wish(5, 2, 4).parts
     assert keeper.asked_for(shrinking.key, now) == 5
     assert keeper.asked_for(shrinking.key, shrinking.parts) is None
+    assert keeper.asked_for(shrinking.key, split_wish(5, 2, 6).parts) is None, "those that drain are still its own"
     keeper.forget_all()
     assert keeper.asked_for(shrinking.key, now) is None
+
+
+def test_replicas_that_drain_on_the_way_back_to_spot_are_not_read_back_as_a_count() -> None:
+    keeper = keeper_of(split_cluster(8, 4))
+    returning = split_wish(8, 6, 4, current=8)
+    assert split_of(keeper, returning) == {"chat": (4, 6)}
+    for on_demand in (6, 5, 4):
+        assert keeper.asked_for(returning.key, split_wish(8, on_demand, 6).parts) == 8
+    assert keeper.asked_for(returning.key, split_wish(8, 7, 6).parts) is None, "somebody else has set it"
 
 
 def test_without_a_spot_nodepool_all_is_on_demand() -> None:
