@@ -33,6 +33,8 @@ Document = dict[str, Any]
 MANAGED_BY = {"app.kubernetes.io/managed-by": "tokenscaler"}
 # Karpenter looks at a new buffer within a second; where nobody does, its feature gate is off.
 SILENCE_SECONDS = 60.0
+# Why Karpenter cannot use a buffer whose pod template somebody has deleted.
+TEMPLATE_LOST = "PodTemplateNotFound"
 
 
 class CapacityBuffers:
@@ -75,11 +77,12 @@ class CapacityBuffers:
         name = _name(pool.name)
         what = f"CapacityBuffer {self._namespace}/{name}: {0 if seen is None else seen.replicas} -> {pods}"
         places = _places(pool)
-        if seen is not None and (seen.replicas, seen.places) == (pods, places):
+        has_template = seen is not None and seen.places == places and TEMPLATE_LOST not in seen.message
+        if seen is not None and has_template and seen.replicas == pods:
             return Actuated(Reason.NODES_HELD_READY, "")
         if not self._fence():
             return ActuationFailed(Reason.NOT_LEADER, f"{what} not sent: this process does not hold the lease")
-        failure = None if seen is not None and seen.places == places else self._write_template(pool)
+        failure = None if has_template else self._write_template(pool)
         failure = failure or (self._create(pool, pods, places) if seen is None else self._change(seen, pods, places))
         if failure is not None:
             return ActuationFailed(_reason(failure), f"{what} failed: {failure.message}")

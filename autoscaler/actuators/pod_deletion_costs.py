@@ -16,6 +16,7 @@ from autoscaler.actuators.pod_drain import PodDrain
 from autoscaler.actuators.victim_marker import ChosenVictims
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
 from autoscaler.kubernetes_gateway.connection import ApiConnection
+from autoscaler.kubernetes_gateway.label_selector import LabelSelector
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_objects import DELETION_COST_ANNOTATION as ANNOTATION
 from autoscaler.kubernetes_gateway.watched_objects import SERVING_LABEL, WatchedNode, WatchedPod
@@ -95,10 +96,14 @@ class PodDeletionCosts:
         names = _choose(places, fewer, split)
         if _foreign(own) is not None:
             return self._marked(own, places, names, to_replicas)
+        if SERVING_LABEL in target.selector_keys:
+            # Without it a pod would belong to nobody, run on, and be replaced at once.
+            problem = f"not drained, as {target.kind} {target.name} finds its own pods by the label {SERVING_LABEL}"
+            return self._marked(own, places, names, to_replicas, [problem])
         by_name = {pod.name: pod for pod in own}
-        step = next_drain_step(
-            (self._victim(by_name[name]) for name in names), deadline_seconds, self._drain.now_seconds()
-        )
+        selector = self._selector_of(target)
+        victims = [self._victim(by_name[name], selector) for name in names]
+        step = next_drain_step(victims, deadline_seconds, self._drain.now_seconds())
         taken = self._drain.take_out([by_name[name] for name in step.take_out])
         self._drain.want_out(by_name[name] for name in names)
         may_go = names if taken.is_refused else step.may_go
@@ -113,11 +118,20 @@ class PodDeletionCosts:
         self._note_emptied(target, victims.emptied_nodes)
         self._drain.let_go(target.namespace, victims.names)
 
-    def _victim(self, pod: WatchedPod) -> DrainedVictim:
+    def _selector_of(self, target: ScaleTarget) -> LabelSelector | None:
+        """By which a Deployment has its pods; None where that is not known."""
+        deployments = self._cluster.target_kind("apps/v1", target.kind).objects
+        found = None if deployments is None else deployments.get((target.namespace, target.name))
+        return None if found is None or found.scale is None else found.scale.selector
+
+    def _victim(self, pod: WatchedPod, selector: LabelSelector | None) -> DrainedVictim:
+        # A pod that leaves its own Deployment's selector by the label would be replaced, and left to itself.
+        stays = selector is not None and selector.matches({**pod.labels, SERVING_LABEL: "false"})
+        is_labelled = pod.labels.get(SERVING_LABEL) == "true" or pod.drained_at_seconds is not None
         return DrainedVictim(
             name=pod.name,
             is_ready=pod.is_ready,
-            can_be_drained=pod.labels.get(SERVING_LABEL) == "true" or pod.drained_at_seconds is not None,
+            can_be_drained=stays and is_labelled,
             drained_at_seconds=pod.drained_at_seconds,
             in_flight=self._in_flight(pod.namespace, pod.name),
         )
@@ -218,7 +232,10 @@ def _drain_notes(step: DrainStep, deadline_seconds: float) -> list[str]:
     if step.cut_off:
         notes.append(f"time was over for {counted(len(step.cut_off), 'replica')} before all requests had ended")
     if step.undrained:
-        notes.append(f'not drained, as the label {SERVING_LABEL}: "true" is missing: {", ".join(step.undrained[:5])}')
+        names = ", ".join(step.undrained[:5])
+        notes.append(
+            f'not drained, as the label {SERVING_LABEL}: "true" is missing or their Deployment selects by it: {names}'
+        )
     return notes
 
 

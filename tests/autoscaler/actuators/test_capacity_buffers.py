@@ -139,6 +139,14 @@ def test_what_differs_is_written(pods: int, pool: HeldPool, sent: list[tuple[str
     assert all(body["spec"]["replicas"] == pods for verb, path, body in connection.sent if path.startswith(BUFFERS))
 
 
+def test_a_template_that_somebody_has_deleted_is_made_again() -> None:
+    connection, source = FakeConnection(), made(1)
+    assert isinstance(source.seen, Mapping)
+    lost = replace(source.seen["h100"], is_ready=False, message="PodTemplateNotFound: tokenscaler-h100")
+    assert isinstance(holder_of(connection, FakeBuffers({"h100": lost})).hold(1), Actuated)
+    assert ("create", TEMPLATES) in [(verb, path) for verb, path, _ in connection.sent]
+
+
 def test_a_template_that_is_there_already_is_changed() -> None:
     connection = FakeConnection({("create", TEMPLATES): Conflict("create", TEMPLATES, "it exists")})
     assert isinstance(holder_of(connection, FakeBuffers()).hold(1), Actuated)

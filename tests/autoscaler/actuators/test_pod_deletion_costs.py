@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,22 @@ def _pod(
 @pytest.fixture
 def server() -> Iterator[FakeApiServer]:
     with FakeApiServer() as fake:
+        fake.put("deployments", _deployment(app="llama"))
         fake.put("pods", _pod("a1", "node-a"))
         fake.put("pods", _pod("a2", "node-a"))
         fake.put("pods", _pod("b1", "node-b"))
         fake.put("pods", _pod("exporter", "node-b", owner="DaemonSet/exporter", serving=None))
         yield fake
+
+
+def _deployment(**labels: str) -> dict[str, Any]:
+    """The target, which has its pods by these labels."""
+    return {"metadata": {"name": "llama"}, "spec": {"replicas": 3, "selector": {"matchLabels": labels}}}
+
+
+def _is_read(cluster: WatchedCluster) -> bool:
+    deployments = cluster.target_kind("apps/v1", "Deployment").objects
+    return deployments is not None and deployments.has_synced
 
 
 class Marking:
@@ -101,7 +113,8 @@ def start(server: FakeApiServer, tmp_path: Path) -> Iterator[StartMarking]:
             cluster.start()
             cleanup.callback(cluster.stop)
             pause = threading.Event()
-            while not cluster.pods.has_synced:
+            # A target is looked up when somebody asks.
+            while not (cluster.pods.has_synced and _is_read(cluster)):
                 pause.wait(0.02)
             return Marking(connection, cluster, leads=leads)
 
@@ -263,7 +276,22 @@ class TestDrain:
         server.put("pods", _pod("b1", "node-b", serving=None))
         step = start().drain_to(2)
         assert (step.to_replicas, out(server)) == (2, set())
-        assert 'the label tokenscaler.io/serving: "true" is missing: b1' in step.message
+        assert 'the label tokenscaler.io/serving: "true" is missing' in step.message
+        assert step.message.endswith("b1")
+
+    def test_a_pod_that_would_leave_its_deployment_is_not_drained(
+        self, server: FakeApiServer, start: StartMarking
+    ) -> None:
+        server.put("deployments", _deployment(app="llama", **{SERVING_LABEL: "true"}))
+        step = start().drain_to(2)
+        assert (step.to_replicas, out(server)) == (2, set())
+        assert "their Deployment selects by it: b1" in step.message
+
+    def test_pods_that_are_found_by_the_label_keep_it(self, server: FakeApiServer, start: StartMarking) -> None:
+        target = replace(TARGET, selector_keys=("app", SERVING_LABEL))
+        step = start().marker.drain(target, ALL, 3, 2, None, DEADLINE_SECONDS)
+        assert (step.to_replicas, out(server)) == (2, set())
+        assert "Deployment llama finds its own pods by the label tokenscaler.io/serving" in step.message
 
     def test_a_pod_that_somebody_has_taken_out_is_left_out(self, server: FakeApiServer, start: StartMarking) -> None:
         server.put("pods", _pod("a1", "node-a", serving="false"))
