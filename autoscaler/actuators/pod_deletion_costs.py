@@ -96,10 +96,6 @@ class PodDeletionCosts:
         names = _choose(places, fewer, split)
         if _foreign(own) is not None:
             return self._marked(own, places, names, to_replicas)
-        if SERVING_LABEL in target.selector_keys:
-            # Without it a pod would belong to nobody, run on, and be replaced at once.
-            problem = f"not drained, as {target.kind} {target.name} finds its own pods by the label {SERVING_LABEL}"
-            return self._marked(own, places, names, to_replicas, [problem])
         by_name = {pod.name: pod for pod in own}
         selector = self._selector_of(target)
         victims = [self._victim(by_name[name], selector) for name in names]

@@ -41,11 +41,6 @@ class LabelSelector:
         return bool(self.requirements) and all(requirement.matches(labels) for requirement in self.requirements)
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The labels that it looks at."""
-        return tuple(requirement.key for requirement in self.requirements)
-
-    @property
     def equalities(self) -> tuple[tuple[str, str], ...]:
         """The labels that every selected object has: what an index can be asked for."""
         return tuple((r.key, r.values[0]) for r in self.requirements if r.operator == "In" and len(r.values) == 1)

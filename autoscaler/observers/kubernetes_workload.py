@@ -252,15 +252,7 @@ class KubernetesWorkloadObserver:
         if scale.selector is None:
             message = f"{what}: its scale subresource names no selector, so its pods cannot be found"
             return WorkloadUnavailable(Reason.TARGET_NOT_SCALABLE, message)
-        place = ScaleTarget(
-            target.namespace,
-            served.kind,
-            target.name,
-            path,
-            target.uid,
-            target.resource_version,
-            selector_keys=scale.selector.keys,
-        )
+        place = ScaleTarget(target.namespace, served.kind, target.name, path, target.uid, target.resource_version)
         return _SeenTarget(target, scale, place)
 
     def _matching_pair(

@@ -34,10 +34,7 @@ class CompetingWriter:
 
 @dataclass(frozen=True, slots=True)
 class ScaleTarget:
-    """Where the count is written. `path` is the URL path of the target's scale subresource on the API server.
-
-    A pod of which one of `selector_keys` changes, the labels by which it finds its pods, is its pod no more.
-    """
+    """Where the count is written. `path` is the URL path of the target's scale subresource on the API server."""
 
     namespace: str
     kind: str
@@ -45,7 +42,6 @@ class ScaleTarget:
     path: str
     uid: str
     resource_version: str
-    selector_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -286,12 +285,6 @@ class TestDrain:
         step = start().drain_to(2)
         assert (step.to_replicas, out(server)) == (2, set())
         assert "their Deployment selects by it: b1" in step.message
-
-    def test_pods_that_are_found_by_the_label_keep_it(self, server: FakeApiServer, start: StartMarking) -> None:
-        target = replace(TARGET, selector_keys=("app", SERVING_LABEL))
-        step = start().marker.drain(target, ALL, 3, 2, None, DEADLINE_SECONDS)
-        assert (step.to_replicas, out(server)) == (2, set())
-        assert "Deployment llama finds its own pods by the label tokenscaler.io/serving" in step.message
 
     def test_a_pod_that_somebody_has_taken_out_is_left_out(self, server: FakeApiServer, start: StartMarking) -> None:
         server.put("pods", _pod("a1", "node-a", serving="false"))

@@ -148,7 +148,6 @@ def test_a_deployment_at_rest(server: FakeApiServer, start: StartFleet) -> None:
         LivePod("llama-b", "llama-b", True, NOW - 2600.0),
     )
     assert seen.target.path == "/apis/apps/v1/namespaces/inference/deployments/llama/scale"
-    assert seen.target.selector_keys == ("app",)
     assert seen.target.resource_version == stored["metadata"]["resourceVersion"]
     assert (seen.competing_writers, seen.is_paused, seen.is_rolling_out) == ((), False, False)
 
