@@ -616,14 +616,18 @@ def doctor_nodepools(
     quota_cpus: Annotated[
         int | None, typer.Option(min=1, help="vCPU that the cloud account may run of these instances.")
     ] = None,
+    ceiling_dollars_per_hour: Annotated[
+        str | None, typer.Option(help="What `run` is given as ceiling for all AcceleratorPools together.")
+    ] = None,
     output: Annotated[Output, typer.Option(help="text or json.")] = Output.TEXT,
 ) -> None:
     """Check AcceleratorPools, their NodePools and the pods on them; exit 1 where something is not right.
 
+    Exit 3 where there is nothing to check: no AcceleratorPool, or no Karpenter.
+
     Example: tokenscaler doctor nodepools --quota-cpus 6144
     """
-    from autoscaler.doctor_node_pools import doctor_node_pools
+    from autoscaler.doctor_node_pools import Asked, doctor_node_pools
 
-    raise typer.Exit(
-        doctor_node_pools(kubeconfig, context, service_account, quota_cpus, output is Output.JSON, _console())
-    )
+    asked = Asked(service_account, quota_cpus, ceiling_dollars_per_hour)
+    raise typer.Exit(doctor_node_pools(kubeconfig, context, asked, output is Output.JSON, _console()))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ import typer
 from rich.console import Console
 
 from autoscaler.api.accelerator_pool import AcceleratorPool
-from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
+from autoscaler.api.pool_bounds import DOLLARS_PATTERN, micro_dollars
+from autoscaler.exit_codes import FINE, NOT_RIGHT, NOTHING_THERE, WRONG_USAGE
 from autoscaler.finding import Finding, print_findings
-from autoscaler.kubernetes_gateway.api_failure import ApiFailure
+from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
 from autoscaler.kubernetes_gateway.connection import connect
 from autoscaler.kubernetes_gateway.credentials import CredentialsError
 from autoscaler.node_pool_checks.checks import judge
@@ -21,20 +24,37 @@ from autoscaler.node_pool_checks.survey import survey_cluster
 from autoscaler.node_pool_checks.survey_types import Survey, SurveyedNodePool, Version
 
 
-def doctor_node_pools(
-    kubeconfig: Path | None, context: str | None, account: str, quota_cpus: int | None, as_json: bool, console: Console
-) -> int:
-    """Reports on all AcceleratorPools; 1 where something is not right, 2 where they cannot be read.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What doctor is told of the installation: the controller's ServiceAccount as NAMESPACE/NAME, and its bounds."""
 
-    `account` is the controller's ServiceAccount as NAMESPACE/NAME. Nothing is changed.
+    account: str
+    quota_cpus: int | None = None
+    ceiling_dollars_per_hour: str | None = None
+
+
+def doctor_node_pools(
+    kubeconfig: Path | None, context: str | None, asked: Asked, as_json: bool, console: Console
+) -> int:
+    """Reports on all AcceleratorPools: 0 all is well, 1 something is not right, 2 they cannot be read.
+
+    3 where there is nothing to check: no AcceleratorPool, or no Karpenter. Nothing is changed.
     """
-    namespace, _, name = account.partition("/")
+    namespace, _, name = asked.account.partition("/")
     if not namespace or not name or "/" in name:
-        return _refuse(f"--service-account {account}: NAMESPACE/NAME is wanted")
+        return _refuse(f"--service-account {asked.account}: NAMESPACE/NAME is wanted")
+    dollars = asked.ceiling_dollars_per_hour
+    if dollars is not None and re.fullmatch(DOLLARS_PATTERN, dollars) is None:
+        return _refuse(f"--ceiling-dollars-per-hour {dollars}: an amount such as 3000 is wanted")
     try:
-        survey = survey_cluster(connect(str(kubeconfig) if kubeconfig else None, context), account, quota_cpus)
+        connection = connect(str(kubeconfig) if kubeconfig else None, context)
     except CredentialsError as error:
         return _refuse(str(error))
+    ceiling_per_hour = None if dollars is None else micro_dollars(dollars)
+    survey = survey_cluster(connection, asked.account, asked.quota_cpus, ceiling_per_hour)
+    if isinstance(survey, NotFound):
+        typer.echo(f"tokenscaler: there are no AcceleratorPools: {survey.message}; apply deploy/crd first", err=True)
+        return NOTHING_THERE
     if isinstance(survey, ApiFailure):
         return _refuse(survey.message)
     findings = judge(survey)
@@ -43,6 +63,8 @@ def doctor_node_pools(
         typer.echo(json.dumps(document, indent=2))
     else:
         _print(survey, findings, console)
+    if not (survey.pools or survey.refused) or not survey.karpenter.serves_v1:
+        return NOTHING_THERE
     return NOT_RIGHT if findings else FINE
 
 
@@ -74,8 +96,10 @@ def _print(survey: Survey, findings: tuple[Finding, ...], console: Console) -> N
         f"CapacityBuffer {_there(karpenter.has_capacity_buffers)}, "
         f"static replicas {_there(karpenter.has_static_replicas)}"
     )
-    if not survey.pools:
+    if not survey.pools and not survey.refused:
         console.print("no AcceleratorPool: nothing to check")
+    if not survey.karpenter.serves_v1:
+        console.print("Karpenter is not installed (no karpenter.sh/v1): there are no NodePools to check")
     for pool, node_pool in survey.pairs():
         nodes = _nodes(pool, node_pool)
         if nodes is None:

@@ -69,6 +69,9 @@ class PodPlacement:
     tolerations: tuple[Toleration, ...] = ()
 
 
+ANYWHERE = PodPlacement()
+
+
 def read_node_template(node_pool: Mapping[str, Any]) -> NodeTemplate:
     """By the document of a NodePool: the labels of its template, and its requirements with the operator In."""
     template = (node_pool.get("spec") or {}).get("template") or {}

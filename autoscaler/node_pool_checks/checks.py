@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 
 from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.disruption import check_disruption
+from autoscaler.node_pool_checks.dollars import check_dollars
 from autoscaler.node_pool_checks.evictions import check_evictions
 from autoscaler.node_pool_checks.karpenter_version import check_interruptions, check_karpenter_version
 from autoscaler.node_pool_checks.limits import check_limits
 from autoscaler.node_pool_checks.node_pool_state import check_node_pool_state
 from autoscaler.node_pool_checks.placement import check_placement
+from autoscaler.node_pool_checks.prewarm import check_prewarm
 from autoscaler.node_pool_checks.split import check_split
 from autoscaler.node_pool_checks.survey_types import Survey
 from autoscaler.node_pool_checks.writers import check_rights, check_writers
@@ -23,6 +25,8 @@ CHECKS: tuple[Callable[[Survey], Iterator[Finding]], ...] = (
     check_writers,
     check_placement,
     check_split,
+    check_dollars,
+    check_prewarm,
     check_disruption,
     check_evictions,
     check_interruptions,
@@ -32,4 +36,4 @@ CHECKS: tuple[Callable[[Survey], Iterator[Finding]], ...] = (
 def judge(survey: Survey) -> tuple[Finding, ...]:
     """Every finding, each once, and those about what could not be read at the end."""
     found = [finding for check in CHECKS for finding in check(survey)]
-    return tuple(dict.fromkeys([*found, *survey.unread]))
+    return tuple(dict.fromkeys([*survey.refused, *found, *survey.unread]))

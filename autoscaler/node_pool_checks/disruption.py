@@ -24,6 +24,14 @@ def _class(pool: AcceleratorPool, node_pool: SurveyedNodePool) -> Iterator[Findi
         node_pool.consolidation_policy, node_pool.consolidate_after_seconds, node_pool.expire_after_seconds
     )
     accelerators = 1 if pool.spec.node_shape is None else pool.spec.node_shape.accelerators
+    if node_pool.termination_grace_seconds is None:
+        yield Finding(
+            node_pool.object,
+            "spec.template.spec.terminationGracePeriod",
+            "not set",
+            "a node that is to go waits for ever for a pod that may not be evicted, and is paid for meanwhile",
+            "more than the longest terminationGracePeriodSeconds of its pods, such as 30m",
+        )
     for problem in judge_consolidation(pool.spec.latency_class, settings, accelerators):
         yield Finding(
             node_pool.object,

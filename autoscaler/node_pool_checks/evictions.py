@@ -15,10 +15,10 @@ LONGEST_SPOT_GRACE_SECONDS = 110.0
 def check_evictions(survey: Survey) -> Iterator[Finding]:
     """Findings about every target's grace, its disruption budgets, and what keeps its nodes from being drained."""
     for pool in survey.pools:
-        has_spot = pool.spec.node_pools.spot is not None
         for target in survey.targets_of(pool):
             if not target.is_known:
                 continue
+            has_spot = pool.spec.node_pools.spot in target.node_pools_of(pool)
             yield from _grace(target, has_spot)
             yield from _budgets(target, has_spot)
             if target.keeps_off_disruption and has_spot:
@@ -71,7 +71,8 @@ def _node_grace(survey: Survey) -> Iterator[Finding]:
     for pool, node_pool in survey.pairs():
         limit = node_pool.termination_grace_seconds
         for target in survey.targets_of(pool):
-            if limit is not None and target.is_known and target.grace_seconds > limit:
+            is_there = target.is_known and node_pool.name in target.node_pools_of(pool)
+            if limit is not None and is_there and target.grace_seconds > limit:
                 yield Finding(
                     node_pool.object,
                     "spec.template.spec.terminationGracePeriod",

@@ -61,6 +61,7 @@ def check_karpenter_version(survey: Survey) -> Iterator[Finding]:
 
 def check_interruptions(survey: Survey) -> Iterator[Finding]:
     """Whether Karpenter hears of spot interruptions: on AWS by a queue that somebody has to set up."""
+    yield from _deaf_watchers(survey)
     if survey.karpenter.has_interruption_queue is not False:
         return
     for _, node_pool in survey.pairs():
@@ -74,6 +75,23 @@ def check_interruptions(survey: Survey) -> Iterator[Finding]:
                 "set INTERRUPTION_QUEUE (settings.interruptionQueue of the chart) with its EventBridge rules, or run a "
                 "drain watcher on the nodes",
             )
+
+
+def _deaf_watchers(survey: Survey) -> Iterator[Finding]:
+    """A drain watcher on the pod network is one hop too far from the metadata service, where one hop is allowed."""
+    for _, node_pool in survey.pairs():
+        hops = survey.hop_limits.get(node_pool.node_class)
+        for daemon in survey.daemons:
+            is_deaf = daemon.is_drain_watcher and not daemon.uses_host_network and hops is not None and hops < 2
+            if is_deaf and node_pool.template.admits(daemon.placement):
+                yield Finding(
+                    f"DaemonSet {daemon.name}",
+                    "spec.template.spec.hostNetwork",
+                    f"false, and EC2NodeClass {node_pool.node_class} allows {hops} hop to the metadata service",
+                    "it never hears of a spot notice, and is not Ready",
+                    "hostNetwork: true",
+                    (f"spec.metadataOptions.httpPutResponseHopLimit 2 of EC2NodeClass {node_pool.node_class}",),
+                )
 
 
 def buys_spot(node_pool: SurveyedNodePool) -> bool:

@@ -22,7 +22,7 @@ def check_limits(survey: Survey) -> Iterator[Finding]:
         yield from _keys(node_pool, shape, pool)
     for pool in survey.pools:
         yield from _enough(survey, pool)
-        yield from _quota(survey, pool)
+    yield from _quota(survey)
 
 
 def shape_of(pool: AcceleratorPool, node_pool: SurveyedNodePool) -> NodeShape | None:
@@ -104,7 +104,7 @@ def _keys(node_pool: SurveyedNodePool, shape: NodeShape, pool: AcceleratorPool) 
 
 def _enough(survey: Survey, pool: AcceleratorPool) -> Iterator[Finding]:
     """Whether the replicas that may be wanted find their nodes: all of them, or the promised ones under a ceiling."""
-    targets = survey.targets_of(pool)
+    targets = survey.scalers_of(pool)
     most = sum(each.scaler.spec.max_replicas * (each.accelerators or 0) for each in targets)
     least = sum(each.scaler.spec.min_replicas * (each.accelerators or 0) for each in targets)
     ceiling = None if pool.spec.ceilings is None else pool.spec.ceilings.accelerators
@@ -137,20 +137,24 @@ def _enough(survey: Survey, pool: AcceleratorPool) -> Iterator[Finding]:
         )
 
 
-def _quota(survey: Survey, pool: AcceleratorPool) -> Iterator[Finding]:
-    """Whether the account's quota of CPUs, where it was given, holds the nodes of the ceiling and of the slack."""
-    shape = pool.spec.node_shape
-    ceiling = None if pool.spec.ceilings is None else pool.spec.ceilings.accelerators
-    if survey.quota_cpus is None or shape is None or shape.cpu is None or ceiling is None:
+def _quota(survey: Survey) -> Iterator[Finding]:
+    """Whether the account's quota of CPUs, where it was given, holds the nodes of all ceilings together."""
+    if survey.quota_cpus is None:
         return
-    nodes = ceiling // shape.accelerators
-    if nodes * shape.cpu > survey.quota_cpus:
-        held = survey.quota_cpus // shape.cpu
+    cpus_by_pool = {
+        pool.name: pool.spec.ceilings.accelerators // shape.accelerators * shape.cpu
+        for pool in survey.pools
+        if (shape := pool.spec.node_shape) is not None
+        and shape.cpu is not None
+        and pool.spec.ceilings is not None
+        and pool.spec.ceilings.accelerators is not None
+    }
+    cpus = sum(cpus_by_pool.values())
+    if cpus > survey.quota_cpus:
         yield Finding(
-            f"AcceleratorPool {pool.name}",
+            f"AcceleratorPool {', '.join(sorted(cpus_by_pool))}",
             "spec.ceilings.accelerators",
-            str(ceiling),
-            f"{counted(nodes, 'node')} take {nodes * shape.cpu} vCPU, and a quota of {survey.quota_cpus} holds {held} "
-            "(nodes that are being replaced count twice meanwhile)",
-            f"a larger quota, or a ceiling of {held * shape.accelerators}",
+            f"{cpus} vCPU of nodes",
+            f"a quota of {survey.quota_cpus} vCPU holds fewer (nodes that are being replaced count twice meanwhile)",
+            "a larger quota, or lower ceilings",
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.api.accelerators import RESOURCE_NAME
 from autoscaler.api.node_shape import amount_of
+from autoscaler.api.pod_requests import NO_REQUESTS, millis, whole
 from autoscaler.api.taints import HARD_EFFECTS, tolerates_all
 from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.limits import shape_of
@@ -21,8 +22,8 @@ def check_placement(survey: Survey) -> Iterator[Finding]:
     for pool, node_pool in survey.pairs():
         yield from _taint(node_pool)
         for target in survey.targets_of(pool):
-            if target.is_known:
-                yield from _fits(pool, node_pool, target)
+            if target.is_known and node_pool.name in target.node_pools_of(pool):
+                yield from _fits(survey, pool, node_pool, target)
     for pool in survey.pools:
         for target in survey.targets_of(pool):
             if not target.is_known:
@@ -30,11 +31,18 @@ def check_placement(survey: Survey) -> Iterator[Finding]:
             yield from _selector(survey, pool, target)
             yield from _tolerations(survey, pool, target)
             yield from _priority(survey, target)
+    yield from _greedy_daemons(survey)
+
+
+def _greedy_daemons(survey: Survey) -> Iterator[Finding]:
     for daemon in survey.daemons:
+        lands_on = [node_pool for _, node_pool in survey.pairs() if node_pool.template.admits(daemon.placement)]
+        if not daemon.requests.accelerators or not lands_on:
+            continue
         yield Finding(
             f"DaemonSet {daemon.name}",
             f"spec.template.spec.containers[].resources.limits[{RESOURCE_NAME}]",
-            str(daemon.accelerators),
+            str(daemon.requests.accelerators),
             "Karpenter keeps so many accelerators of every new node for it, so pods that take a whole node fit on none",
             "a DaemonSet that asks for no accelerators (it sees them without), or one that keeps off these nodes",
         )
@@ -51,14 +59,32 @@ def _taint(node_pool: SurveyedNodePool) -> Iterator[Finding]:
         )
 
 
-def _fits(pool: AcceleratorPool, node_pool: SurveyedNodePool, target: ServingTarget) -> Iterator[Finding]:
-    """A pod may ask for all accelerators of a node, but never for all of its CPU or memory: the system has a part."""
+def _fits(
+    survey: Survey, pool: AcceleratorPool, node_pool: SurveyedNodePool, target: ServingTarget
+) -> Iterator[Finding]:
+    """A pod may ask for all accelerators of a node, but not for all of its CPU or memory: others have some of it."""
     shape = shape_of(pool, node_pool)
     if shape is None:
         return
+    daemons = sum((each.requests for each in survey.daemons if node_pool.template.admits(each.placement)), NO_REQUESTS)
+    pod = target.pod_requests
+    for key, wanted, number, taken in (
+        ("cpu", pod.cpu_millis, millis, daemons.cpu_millis),
+        ("memory", pod.memory_bytes, whole, daemons.memory_bytes),
+    ):
+        stated = shape.resources.get(key)
+        if stated is not None and number(stated) - taken < wanted < number(stated):
+            yield Finding(
+                target.object,
+                f"spec.template.spec.containers[].resources.requests[{key}]",
+                target.requests.get(key, "several"),
+                f"DaemonSets that land on {node_pool.object} leave less of the {stated} that a node has in all: no "
+                "node ever fits",
+                "less, or smaller requests of the DaemonSets",
+            )
     for key, stated in shape.resources.items():
-        asked, whole = amount_of(target.requests.get(key, "0")), amount_of(stated)
-        if asked is None or whole is None or asked < whole or (key == RESOURCE_NAME and asked == whole):
+        asked, all_of_it = amount_of(target.requests.get(key, "0")), amount_of(stated)
+        if asked is None or all_of_it is None or asked < all_of_it or (key == RESOURCE_NAME and asked == all_of_it):
             continue
         yield Finding(
             target.object,
@@ -71,8 +97,8 @@ def _fits(pool: AcceleratorPool, node_pool: SurveyedNodePool, target: ServingTar
 
 def _selector(survey: Survey, pool: AcceleratorPool, target: ServingTarget) -> Iterator[Finding]:
     """The pods must be able to land on each of the pool's NodePools, and on no other one that has accelerators."""
-    mine = set(pool.spec.node_pools.names)
-    for name in pool.spec.node_pools.names:
+    mine = set(target.node_pools_of(pool))
+    for name in sorted(mine):
         node_pool = survey.node_pools.get(name)
         if node_pool is not None and not _selects(target.node_selector, node_pool):
             yield Finding(
@@ -80,7 +106,7 @@ def _selector(survey: Survey, pool: AcceleratorPool, target: ServingTarget) -> I
                 "spec.template.spec.nodeSelector",
                 _words(target.node_selector),
                 f"its pods never land on {node_pool.object}, though AcceleratorPool {pool.name} counts these nodes",
-                f"select what both NodePools have, or take {name} out of spec.nodePools",
+                f"select what its NodePools have, or take {name} out of spec.nodePools",
             )
     strangers = sorted(
         name
@@ -101,7 +127,7 @@ def _selector(survey: Survey, pool: AcceleratorPool, target: ServingTarget) -> I
 
 
 def _tolerations(survey: Survey, pool: AcceleratorPool, target: ServingTarget) -> Iterator[Finding]:
-    for name in pool.spec.node_pools.names:
+    for name in target.node_pools_of(pool):
         node_pool = survey.node_pools.get(name)
         if node_pool is None or tolerates_all(target.tolerations, node_pool.taints):
             continue

@@ -6,18 +6,19 @@ from collections.abc import Iterator
 
 from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.finding import Finding
+from autoscaler.node_pool_checks.minimum import nodes_at_minimum
 from autoscaler.node_pool_checks.survey_types import Survey
-from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import fewest_nodes_with_spot, split_nodes
-from policies.node_packing import NodeRoom, nodes_for
+from policies.node_packing import NodeRoom
 from policies.wording import counted
 
 
 def check_split(survey: Survey) -> Iterator[Finding]:
-    """A finding for each pool whose spot NodePool gets no node at minReplicas, or none at all."""
+    """A finding for each pool whose spot NodePool gets no node at minReplicas, or none at all, or comes first."""
     for pool in survey.pools:
         if pool.spec.node_pools.spot is None:
             continue
+        yield from _weights(survey, pool)
         if pool.spec.split is None:
             yield Finding(
                 f"AcceleratorPool {pool.name}",
@@ -45,19 +46,26 @@ def check_split(survey: Survey) -> Iterator[Finding]:
         )
 
 
+def _weights(survey: Survey, pool: AcceleratorPool) -> Iterator[Finding]:
+    """Pods that may run on either kind of node take those of the NodePool with the higher weight first."""
+    on_demand = survey.node_pools.get(pool.spec.node_pools.on_demand)
+    spot = survey.node_pools.get(pool.spec.node_pools.spot or "")
+    either = [target for target in survey.targets_of(pool) if target.is_known and target.capacity_type is None]
+    if on_demand is None or spot is None or not either or on_demand.weight > spot.weight:
+        return
+    yield Finding(
+        on_demand.object,
+        "spec.weight",
+        f"{on_demand.weight}, and {spot.weight} of {spot.object}",
+        f"pods of {either[0].object} fill spot first, up to its limit, and what is on demand comes last: the floor is "
+        "not kept while nodes come",
+        f"a weight above {spot.weight}",
+    )
+
+
 def _nodes_at_minimum(survey: Survey, pool: AcceleratorPool) -> int | None:
-    targets = survey.targets_of(pool)
+    targets = survey.scalers_of(pool)
     shape = pool.spec.node_shape
     if shape is None or any(target.accelerators is None for target in targets):
         return None
-    demands = [
-        AcceleratorDemand(
-            "/".join(target.scaler.key),
-            target.scaler.spec.min_replicas,
-            0,
-            target.scaler.spec.min_replicas,
-            target.accelerators or 1,
-        )
-        for target in targets
-    ]
-    return nodes_for(NodeRoom(shape.accelerators), demands)
+    return nodes_at_minimum(NodeRoom(shape.accelerators), targets)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolMode, parse_accelerator_pool
-from autoscaler.api.accelerators import accelerators_of_template
-from autoscaler.api.inference_scaler import InferenceScaler, parse_inference_scaler
+from autoscaler.api.inference_scaler import InferenceScaler, ScaleTargetRef, parse_inference_scaler
+from autoscaler.api.prewarm import PrewarmMethod
 from autoscaler.finding import Finding
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
 from autoscaler.kubernetes_gateway.connection import ApiConnection
@@ -23,37 +23,73 @@ from autoscaler.kubernetes_gateway.watched_objects import (
 )
 from autoscaler.node_pool_checks.survey_types import (
     NODE_POOL_KEY,
-    AcceleratorDaemon,
     Karpenter,
+    MissingRight,
     PatchRight,
     PodDisruptionBudget,
     ServingTarget,
     Survey,
+    SurveyedDaemon,
     SurveyedNodePool,
+    SurveyedPlaceholders,
     Version,
+    read_daemon,
     read_disruption_budget,
     read_node_pool,
+    read_placeholders,
     read_target,
     version_of,
 )
+from autoscaler.observers.capacity_buffers import API_VERSION as BUFFERS_API_VERSION
+from policies.capacity_split import CapacityType
 
 OWN_PATH = "/apis/tokenscaler.io/v1alpha1"
 KARPENTER_PATH = "/apis/karpenter.sh/v1"
 PAGE_OBJECTS = 500
 
+_UNKNOWN_LAUNCHES = "a NodePool that has no capacity to buy is not noticed: pods wait there for nodes that never come"
+_UNKNOWN_DAEMONS = "what DaemonSets take of a node is not reckoned: limits may hold too few nodes"
+_NO_BUFFER = "no CapacityBuffer is made or changed: nodes come with the replicas"
+MANAGING_RIGHTS: tuple[tuple[MissingRight, dict[str, str]], ...] = (
+    (
+        MissingRight("list", "nodeclaims.karpenter.sh", _UNKNOWN_LAUNCHES, "deploy/overlays/node-pools"),
+        {"group": "karpenter.sh", "resource": "nodeclaims"},
+    ),
+    (
+        MissingRight("list", "daemonsets.apps", _UNKNOWN_DAEMONS, "deploy/overlays/node-pools"),
+        {"group": "apps", "resource": "daemonsets"},
+    ),
+)
+BUFFER_RIGHTS: tuple[tuple[MissingRight, dict[str, str]], ...] = (
+    *(
+        (
+            MissingRight(verb, "capacitybuffers.autoscaling.x-k8s.io", _NO_BUFFER, "deploy/overlays/capacity-buffers"),
+            {"group": "autoscaling.x-k8s.io", "resource": "capacitybuffers"},
+        )
+        for verb in ("list", "create", "patch", "delete")
+    ),
+    (
+        MissingRight("create", "podtemplates", _NO_BUFFER, "deploy/overlays/capacity-buffers"),
+        {"group": "", "resource": "podtemplates"},
+    ),
+)
+
 Document = dict[str, Any]
 
 
-def survey_cluster(connection: ApiConnection, account: str, quota_cpus: int | None) -> Survey | ApiFailure:
+def survey_cluster(
+    connection: ApiConnection, account: str, quota_cpus: int | None, ceiling_per_hour: int | None = None
+) -> Survey | ApiFailure:
     """Everything that the checks need; the failure where not even the AcceleratorPools can be read.
 
-    `account` is the controller's ServiceAccount as NAMESPACE/NAME, `quota_cpus` the cloud's quota.
+    `account` is the controller's ServiceAccount as NAMESPACE/NAME, `quota_cpus` the cloud's quota, `ceiling_per_hour`
+    the controller's ceiling for all pools in millionths of a dollar.
     """
     pools = _list(connection, f"{OWN_PATH}/acceleratorpools")
     if isinstance(pools, ApiFailure):
         return pools
     reader = _Reader(connection)
-    accepted = [pool for each in pools if isinstance(pool := parse_accelerator_pool(each), AcceleratorPool)]
+    accepted = reader.accepted(pools)
     node_pools = reader.node_pools()
     return Survey(
         account=account,
@@ -64,9 +100,14 @@ def survey_cluster(connection: ApiConnection, account: str, quota_cpus: int | No
         targets=reader.targets({pool.name for pool in accepted}),
         rights=reader.rights(_managed(accepted, node_pools), account),
         priorities=reader.priorities(),
+        missing_rights=reader.missing_rights(accepted, account),
         daemons=reader.daemons(),
+        placeholders=reader.placeholders(accepted),
+        hop_limits=reader.hop_limits(),
         quota_cpus=quota_cpus,
+        ceiling_per_hour=ceiling_per_hour,
         unread=tuple(reader.unread),
+        refused=tuple(reader.refused),
     )
 
 
@@ -85,6 +126,23 @@ class _Reader:
     def __init__(self, connection: ApiConnection) -> None:
         self._connection = connection
         self.unread: list[Finding] = []
+        self.refused: list[Finding] = []
+
+    def accepted(self, documents: Sequence[Document]) -> list[AcceleratorPool]:
+        """The AcceleratorPools whose spec is accepted; the others are findings."""
+        pools = list(map(parse_accelerator_pool, documents))
+        self.refused += [
+            Finding(
+                f"AcceleratorPool {pool.name}",
+                "spec",
+                "; ".join(pool.problems),
+                "it is not accepted: nothing of it is done",
+                "correct it",
+            )
+            for pool in pools
+            if not isinstance(pool, AcceleratorPool)
+        ]
+        return [pool for pool in pools if isinstance(pool, AcceleratorPool)]
 
     def kubernetes(self) -> Version | None:
         answer = self._connection.get("/version")
@@ -93,11 +151,12 @@ class _Reader:
     def karpenter(self) -> Karpenter:
         served = self._connection.get(KARPENTER_PATH)
         names = set() if isinstance(served, ApiFailure) else {str(each.get("name")) for each in served["resources"]}
-        group = self._connection.get("/apis/autoscaling.x-k8s.io")
+        buffers = self._connection.get(f"/apis/{BUFFERS_API_VERSION}")
+        kinds = () if isinstance(buffers, ApiFailure) else buffers.get("resources") or ()
         found = Karpenter(
             serves_v1="nodepools" in names,
             has_static_replicas="nodepools/scale" in names,
-            has_capacity_buffers=not isinstance(group, ApiFailure),
+            has_capacity_buffers=any(each.get("name") == "capacitybuffers" for each in kinds),
         )
         deployments = self._all("/apis/apps/v1/deployments", {"labelSelector": "app.kubernetes.io/name=karpenter"})
         if not deployments:
@@ -109,6 +168,7 @@ class _Reader:
             found,
             version=version_of(str(labels.get("app.kubernetes.io/version", ""))),
             has_interruption_queue=any(map(_has_queue, containers)),
+            feature_gates=" ".join(map(_feature_gates, containers)),
         )
 
     def node_pools(self) -> Mapping[str, SurveyedNodePool]:
@@ -133,7 +193,9 @@ class _Reader:
             if scaler.spec.accelerator_pool_ref.name in pools:
                 around = namespaces.get(scaler.namespace) or self._namespace(scaler.namespace)
                 namespaces[scaler.namespace] = around
-                found[scaler.spec.accelerator_pool_ref.name].append(self._target(scaler, kinds, around))
+                found[scaler.spec.accelerator_pool_ref.name] += [
+                    self._target(scaler, reference, kind, kinds, around) for reference, kind in _targets(scaler)
+                ]
         return {name: tuple(targets) for name, targets in found.items()}
 
     def rights(self, node_pools: Sequence[SurveyedNodePool], account: str) -> Mapping[str, PatchRight]:
@@ -143,43 +205,79 @@ class _Reader:
         classes = self._all("/apis/scheduling.k8s.io/v1/priorityclasses")
         return {each["metadata"]["name"]: int(each.get("value", 0)) for each in classes}
 
-    def daemons(self) -> tuple[AcceleratorDaemon, ...]:
-        found = []
-        for document in self._all("/apis/apps/v1/daemonsets"):
-            accelerators = accelerators_of_template(document)
-            if accelerators:
-                metadata = document["metadata"]
-                found.append(AcceleratorDaemon(f"{metadata['namespace']}/{metadata['name']}", accelerators))
-        return tuple(found)
+    def missing_rights(self, pools: Sequence[AcceleratorPool], account: str) -> tuple[MissingRight, ...]:
+        """Of what is needed beside patching NodePools; nothing is asked where nothing is managed."""
+        needed: list[tuple[MissingRight, Document]] = []
+        if any(pool.spec.mode is AcceleratorPoolMode.MANAGE for pool in pools):
+            needed += MANAGING_RIGHTS
+        if any(_wants_buffer(pool) for pool in pools):
+            namespace = account.partition("/")[0]
+            needed += [(right, {**what, "namespace": namespace}) for right, what in BUFFER_RIGHTS]
+        return tuple(right for right, what in needed if self._may(account, {**what, "verb": right.verb}) is False)
+
+    def daemons(self) -> tuple[SurveyedDaemon, ...]:
+        return tuple(map(read_daemon, self._all("/apis/apps/v1/daemonsets")))
+
+    def placeholders(self, pools: Sequence[AcceleratorPool]) -> Mapping[str, SurveyedPlaceholders]:
+        """Where they are not there, or may not be read, only their name is told."""
+        found: dict[str, SurveyedPlaceholders] = {}
+        for pool in pools:
+            reference = None if pool.spec.held_ready is None else pool.spec.held_ready.placeholder_ref
+            if reference is None:
+                continue
+            name = f"{reference.namespace}/{reference.name}"
+            path = f"/apis/apps/v1/namespaces/{reference.namespace}/deployments/{reference.name}"
+            document = self._connection.get(path)
+            if isinstance(document, ApiFailure) and not isinstance(document, NotFound):
+                self._note(f"Deployment {name}", document)
+            elif isinstance(document, ApiFailure):
+                found[pool.name] = SurveyedPlaceholders(name)
+            else:
+                found[pool.name] = read_placeholders(name, document)
+        return found
+
+    def hop_limits(self) -> Mapping[str, int]:
+        """By EC2NodeClass; empty on another cloud."""
+        classes = self._all("/apis/karpenter.k8s.aws/v1/ec2nodeclasses", is_optional=True)
+        return {
+            each["metadata"]["name"]: int(
+                ((each.get("spec") or {}).get("metadataOptions") or {}).get("httpPutResponseHopLimit", 1)
+            )
+            for each in classes
+        }
 
     def _target(
-        self, scaler: InferenceScaler, kinds: dict[tuple[str, str], ServedKind | ApiFailure], around: _Namespace
+        self,
+        scaler: InferenceScaler,
+        reference: ScaleTargetRef,
+        capacity_type: CapacityType | None,
+        kinds: dict[tuple[str, str], ServedKind | ApiFailure],
+        around: _Namespace,
     ) -> ServingTarget:
-        reference = scaler.spec.first_target_ref
+        unknown = ServingTarget(scaler, reference, capacity_type, scaler.spec.accelerators_per_replica, is_known=False)
         key = (reference.api_version, reference.kind)
         kind = kinds.get(key) or discover(self._connection, *key)
         kinds[key] = kind
         if isinstance(kind, ApiFailure):
-            return self._unknown(scaler, kind.message)
+            return self._unknown(unknown, kind.message)
         document = self._connection.get(f"{kind.collection_path(scaler.namespace)}/{reference.name}")
         if isinstance(document, NotFound):
-            return self._unknown(scaler, reference.name, f"there is no such {reference.kind}: ")
+            return self._unknown(unknown, reference.name, f"there is no such {reference.kind}: ")
         if isinstance(document, ApiFailure):
-            return self._unknown(scaler, document.message)
+            return self._unknown(unknown, document.message)
         return replace(
-            read_target(scaler, document),
+            read_target(scaler, document, reference, capacity_type),
             autoscalers=around.autoscalers_of(reference.kind, reference.name),
             budgets=around.budgets_of(document),
         )
 
-    def _unknown(self, scaler: InferenceScaler, found: str, why: str = "") -> ServingTarget:
-        target = ServingTarget(scaler, scaler.spec.accelerators_per_replica, is_known=False)
+    def _unknown(self, target: ServingTarget, found: str, why: str = "") -> ServingTarget:
         self.unread.append(
             Finding(
                 target.object,
                 "metadata.name",
                 found,
-                f"{why}nothing could be checked of what InferenceScaler {'/'.join(scaler.key)} scales",
+                f"{why}nothing could be checked of what InferenceScaler {'/'.join(target.scaler.key)} scales",
                 "correct spec.scaleTargetRef, or create the target",
             )
         )
@@ -196,15 +294,19 @@ class _Reader:
         return _Namespace([claim for claim in claims if claim is not None], budgets)
 
     def _may_patch(self, node_pool: SurveyedNodePool, account: str) -> bool | None:
-        namespace, _, name = account.partition("/")
         attributes = {"group": "karpenter.sh", "resource": "nodepools", "name": node_pool.name, "verb": "patch"}
+        return self._may(account, attributes)
+
+    def _may(self, account: str, attributes: Mapping[str, str]) -> bool | None:
+        """Whether the account may do that; None where it could not be asked, which is told."""
+        namespace, _, name = account.partition("/")
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
             "spec": {
                 "user": f"system:serviceaccount:{namespace}:{name}",
                 "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
-                "resourceAttributes": attributes,
+                "resourceAttributes": dict(attributes),
             },
         }
         answer = self._connection.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
@@ -251,6 +353,24 @@ class _Namespace:
             for selector, document in self._budgets
             if selector is not None and selector.matches(labels)
         )
+
+
+def _targets(scaler: InferenceScaler) -> Sequence[tuple[ScaleTargetRef, CapacityType | None]]:
+    """The target, or both of them with the kind of node that each is for."""
+    references = scaler.spec.target_refs
+    return [(references[0], None)] if len(references) == 1 else list(zip(references, CapacityType, strict=True))
+
+
+def _wants_buffer(pool: AcceleratorPool) -> bool:
+    held = pool.spec.held_ready
+    return held is not None and held.method is PrewarmMethod.CAPACITY_BUFFER
+
+
+def _feature_gates(container: Document) -> str:
+    """What a container of Karpenter says of feature gates, by environment or argument."""
+    environment = {each.get("name"): str(each.get("value") or "") for each in container.get("env") or ()}
+    arguments = [str(each) for each in (*(container.get("command") or ()), *(container.get("args") or ()))]
+    return " ".join([environment.get("FEATURE_GATES", ""), *(each for each in arguments if "feature-gates" in each)])
 
 
 def _has_queue(container: Document) -> bool:

@@ -9,10 +9,13 @@ from typing import Any
 
 from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.api.accelerators import accelerators_of_template
-from autoscaler.api.inference_scaler import InferenceScaler
+from autoscaler.api.inference_scaler import InferenceScaler, ScaleTargetRef
 from autoscaler.api.karpenter_duration import duration_seconds
+from autoscaler.api.node_template import ANYWHERE, NodeTemplate, PodPlacement, read_placement
+from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests, requests_of_pod, requests_of_template
 from autoscaler.api.taints import Taint, Toleration, read_taints, read_tolerations
 from autoscaler.finding import Finding
+from policies.capacity_split import CapacityType
 
 Document = Mapping[str, Any]
 Version = tuple[int, int, int]
@@ -53,8 +56,15 @@ class SurveyedNodePool:
     expire_after_seconds: float | None = 720 * 3600.0
     termination_grace_seconds: float | None = None
     static_replicas: int | None = None
+    weight: int = 0
     node_class_group: str = ""
+    node_class: str = ""
     capacities: tuple[Mapping[str, str], ...] = ()  # of its nodes, each once
+
+    @property
+    def template(self) -> NodeTemplate:
+        """Which pods may land on its nodes."""
+        return NodeTemplate(dict(self.values) | {NODE_POOL_KEY: (self.name,)}, self.taints)
 
     @property
     def object(self) -> str:
@@ -74,11 +84,17 @@ class PodDisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class ServingTarget:
-    """What an InferenceScaler scales, as far as nodes are concerned; without a template only the scaler is known."""
+    """What an InferenceScaler scales, as far as nodes are concerned; without a template only the scaler is known.
+
+    `capacity_type` is the kind of node for which the target is, where the scaler has one for each kind.
+    """
 
     scaler: InferenceScaler
+    reference: ScaleTargetRef
+    capacity_type: CapacityType | None = None
     accelerators: int | None = None
     requests: Mapping[str, str] = field(default_factory=dict)  # of one pod
+    pod_requests: PodRequests = NO_REQUESTS  # the same in numbers, where a pod is a replica
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
     grace_seconds: float = DEFAULT_GRACE_SECONDS
@@ -92,9 +108,17 @@ class ServingTarget:
     @property
     def object(self) -> str:
         """The target in a finding."""
-        return (
-            f"{self.scaler.spec.first_target_ref.kind} {self.scaler.namespace}/{self.scaler.spec.first_target_ref.name}"
-        )
+        return f"{self.reference.kind} {self.scaler.namespace}/{self.reference.name}"
+
+    def node_pools_of(self, pool: AcceleratorPool) -> tuple[str, ...]:
+        """The NodePools of an AcceleratorPool on which its pods are to land."""
+        named = pool.spec.node_pools
+        match self.capacity_type:
+            case CapacityType.ON_DEMAND:
+                return (named.on_demand,)
+            case CapacityType.SPOT:
+                return () if named.spot is None else (named.spot,)
+        return named.names
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +127,7 @@ class Karpenter:
 
     version: Version | None = None
     has_interruption_queue: bool | None = None
+    feature_gates: str | None = None
     serves_v1: bool = True
     has_capacity_buffers: bool = False
     has_static_replicas: bool = False
@@ -117,16 +142,39 @@ class PatchRight:
 
 
 @dataclass(frozen=True, slots=True)
-class AcceleratorDaemon:
-    """A DaemonSet that takes accelerators on each node it runs on."""
+class SurveyedDaemon:
+    """A DaemonSet: what it takes of each node on which it may run."""
 
     name: str  # NAMESPACE/NAME
-    accelerators: int
+    requests: PodRequests
+    placement: PodPlacement = ANYWHERE
+    is_drain_watcher: bool = False
+    uses_host_network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedPlaceholders:
+    """The Deployment that holds nodes ready for an AcceleratorPool; `accelerators` None: there is none."""
+
+    name: str  # NAMESPACE/NAME
+    accelerators: int | None = None
+    priority_class: str = ""
+    placement: PodPlacement = ANYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRight:
+    """What the controller's account may not do, what that leads to, and which part of deploy/ grants it."""
+
+    verb: str
+    resource: str
+    consequence: str
+    granted_by: str
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All that was read. `unread` are findings about what could not be."""
+    """All that was read. `unread` are findings about what could not be, `refused` about specs that are not accepted."""
 
     account: str  # the controller's, NAMESPACE/NAME
     kubernetes: Version | None
@@ -136,9 +184,14 @@ class Survey:
     targets: Mapping[str, tuple[ServingTarget, ...]]  # by AcceleratorPool
     rights: Mapping[str, PatchRight] = field(default_factory=dict)
     priorities: Mapping[str, int] = field(default_factory=dict)
-    daemons: tuple[AcceleratorDaemon, ...] = ()
+    missing_rights: tuple[MissingRight, ...] = ()
+    daemons: tuple[SurveyedDaemon, ...] = ()
+    placeholders: Mapping[str, SurveyedPlaceholders] = field(default_factory=dict)  # by AcceleratorPool
+    hop_limits: Mapping[str, int] = field(default_factory=dict)  # of the metadata service, by EC2NodeClass
     quota_cpus: int | None = None
+    ceiling_per_hour: int | None = None  # of all AcceleratorPools, in millionths of a dollar
     unread: tuple[Finding, ...] = ()
+    refused: tuple[Finding, ...] = ()
 
     def pairs(self) -> Iterable[tuple[AcceleratorPool, SurveyedNodePool]]:
         """Every AcceleratorPool with each of its NodePools that exist."""
@@ -150,6 +203,10 @@ class Survey:
     def targets_of(self, pool: AcceleratorPool) -> Sequence[ServingTarget]:
         """The targets whose scalers refer to an AcceleratorPool."""
         return self.targets.get(pool.name, ())
+
+    def scalers_of(self, pool: AcceleratorPool) -> Sequence[ServingTarget]:
+        """The same with each scaler once: of two targets the one on demand."""
+        return [target for target in self.targets_of(pool) if target.capacity_type is not CapacityType.SPOT]
 
 
 def read_node_pool(document: Document, capacities: Iterable[Mapping[str, str]] = ()) -> SurveyedNodePool:
@@ -175,27 +232,63 @@ def read_node_pool(document: Document, capacities: Iterable[Mapping[str, str]] =
         expire_after_seconds=duration_seconds(node.get("expireAfter", "720h")),
         termination_grace_seconds=duration_seconds(node.get("terminationGracePeriod", "Never")),
         static_replicas=spec.get("replicas"),
+        weight=int(spec.get("weight") or 0),
         node_class_group=str((node.get("nodeClassRef") or {}).get("group", "")),
+        node_class=str((node.get("nodeClassRef") or {}).get("name", "")),
         capacities=tuple(capacities),
     )
 
 
-def read_target(scaler: InferenceScaler, document: Document) -> ServingTarget:
-    """A target by its document. Of a LeaderWorkerSet the workers' pods count."""
+def read_target(
+    scaler: InferenceScaler,
+    document: Document,
+    reference: ScaleTargetRef | None = None,
+    capacity_type: CapacityType | None = None,
+) -> ServingTarget:
+    """A target by its document; without a reference the scaler's first. Of a LeaderWorkerSet the workers count."""
     spec = document.get("spec") or {}
     template = spec.get("template") or (spec.get("leaderWorkerTemplate") or {}).get("workerTemplate") or {}
     pod, annotations = template.get("spec") or {}, (template.get("metadata") or {}).get("annotations") or {}
     grace_seconds = pod.get("terminationGracePeriodSeconds")
     return ServingTarget(
         scaler=scaler,
+        reference=reference or scaler.spec.first_target_ref,
+        capacity_type=capacity_type,
         accelerators=scaler.spec.accelerators_per_replica or accelerators_of_template(document),
         requests=_requests(pod.get("containers") or ()),
         node_selector={key: str(value) for key, value in (pod.get("nodeSelector") or {}).items()},
         tolerations=read_tolerations(pod.get("tolerations")),
+        pod_requests=requests_of_template(document),
         grace_seconds=DEFAULT_GRACE_SECONDS if grace_seconds is None else float(grace_seconds),
         priority_class=str(pod.get("priorityClassName") or ""),
         keeps_off_disruption="karpenter.sh/do-not-disrupt" in annotations,
         replica_appliers=appliers(document["metadata"], "f:replicas"),
+    )
+
+
+def read_daemon(document: Document) -> SurveyedDaemon:
+    """A DaemonSet by its document. A drain watcher of ours is told by what its container runs."""
+    metadata = document["metadata"]
+    pod = ((document.get("spec") or {}).get("template") or {}).get("spec") or {}
+    runs = [
+        str(word)
+        for container in pod.get("containers") or ()
+        for word in [*(container.get("command") or ()), *(container.get("args") or ())]
+    ]
+    return SurveyedDaemon(
+        name=f"{metadata.get('namespace')}/{metadata['name']}",
+        requests=requests_of_pod(pod),
+        placement=read_placement(pod),
+        is_drain_watcher="drain-watcher" in runs,
+        uses_host_network=bool(pod.get("hostNetwork")),
+    )
+
+
+def read_placeholders(name: str, document: Document) -> SurveyedPlaceholders:
+    """A Deployment of placeholders by its document."""
+    pod = ((document.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return SurveyedPlaceholders(
+        name, accelerators_of_template(document) or 0, str(pod.get("priorityClassName") or ""), read_placement(pod)
     )
 
 

@@ -63,3 +63,11 @@ def check_rights(survey: Survey) -> Iterator[Finding]:
                 right.dry_run_problem,
                 "mend what the API server, or an admission policy, says",
             )
+    for missing in survey.missing_rights:
+        yield Finding(
+            f"ServiceAccount {survey.account}",
+            f"verb {missing.verb} on {missing.resource}",
+            "not allowed",
+            missing.consequence,
+            f"the role of {missing.granted_by}",
+        )

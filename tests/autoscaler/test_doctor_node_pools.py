@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from autoscaler.cli import app
-from tests.fakes.api_server import Answer, FakeApiServer, Resource
+from tests.fakes.api_server import Answer, FakeApiServer, Request, Resource
 
 CLUSTER_KINDS = (
     ("tokenscaler.io/v1alpha1", "acceleratorpools", "AcceleratorPool"),
@@ -68,11 +68,17 @@ DEPLOYMENT = {
 class Cluster:
     def __init__(self, server: FakeApiServer, folder: Path) -> None:
         self.server = server
+        self.forbidden = "nothing"  # the resource of which the controller may do nothing
         self._kubeconfig = str(server.write_kubeconfig(folder))
         for api_version, plural, kind in CLUSTER_KINDS:
             server.add_resource(Resource(api_version, plural, kind, is_namespaced=False))
         server.add_resource(Resource("tokenscaler.io/v1alpha1", "inferencescalers", "InferenceScaler"))
         server.add_resource(Resource("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"))
+
+    def judges(self, request: Request, allowed: bool) -> bool:
+        """Whether a request asks for a right that the controller has, or has not."""
+        is_review = request.path.endswith("subjectaccessreviews")
+        return is_review and (self.forbidden not in json.dumps(request.body)) is allowed
 
     def doctor(self, *arguments: str) -> Result:
         return CliRunner().invoke(
@@ -92,16 +98,59 @@ def filled(cluster: Cluster) -> Cluster:
     cluster.server.put("nodepools", NODE_POOL)
     cluster.server.put("inferencescalers", SCALER)
     cluster.server.put("deployments", DEPLOYMENT)
-    cluster.server.fail(
-        lambda request: request.path.endswith("subjectaccessreviews"), Answer(201, b'{"status": {"allowed": true}}')
-    )
+    for allowed, answer in ((False, b'{"status": {"allowed": false}}'), (True, b'{"status": {"allowed": true}}')):
+        cluster.server.fail(lambda request, allowed=allowed: cluster.judges(request, allowed), Answer(201, answer), 100)
     return cluster
 
 
 def test_without_accelerator_pools_there_is_nothing_to_check(cluster: Cluster) -> None:
     result = cluster.doctor()
 
+    assert result.exit_code == 3
     assert "no AcceleratorPool: nothing to check" in result.stdout
+
+
+def test_where_our_definitions_are_not_installed_that_is_said(cluster: Cluster) -> None:
+    cluster.server.fail(lambda request: "acceleratorpools" in request.path, Answer(404, b'{"message": "not found"}'))
+
+    result = cluster.doctor()
+
+    assert result.exit_code == 3
+    assert "there are no AcceleratorPools" in result.stderr
+    assert "apply deploy/crd first" in result.stderr
+
+
+def test_without_karpenter_there_is_nothing_to_check(filled: Cluster) -> None:
+    filled.server.remove_resource(Resource("karpenter.sh/v1", "nodepools", "NodePool", is_namespaced=False))
+
+    result = filled.doctor()
+
+    assert result.exit_code == 3
+    assert "Karpenter is not installed (no karpenter.sh/v1): there are no NodePools to check" in result.stdout
+
+
+def test_a_pool_that_is_not_accepted_is_a_finding(cluster: Cluster) -> None:
+    cluster.server.put("acceleratorpools", POOL | {"spec": POOL["spec"] | {"nodeShape": None}})
+
+    result = cluster.doctor()
+
+    assert result.exit_code == 1
+    assert "problem: AcceleratorPool h100: spec is" in result.stdout
+    assert "mode Manage needs nodeShape" in result.stdout
+
+
+def test_both_targets_of_a_scaler_are_looked_at(filled: Cluster) -> None:
+    targets = {
+        kind: {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}}
+        for kind, name in (("onDemand", "vllm"), ("spot", "vllm-spot"))
+    }
+    spec = SCALER["spec"] | {"capacityTypes": targets, "scaleTargetRef": None}
+    filled.server.put("inferencescalers", SCALER | {"spec": spec})
+
+    result = filled.doctor()
+
+    assert "problem: Deployment inference/vllm-spot: metadata.name is vllm-spot\n" in result.stdout
+    assert "problem: Deployment inference/vllm:" not in result.stdout
 
 
 def test_each_finding_has_its_object_field_value_consequence_and_fix(filled: Cluster) -> None:
@@ -165,6 +214,26 @@ def test_without_accelerator_pools_to_read_nothing_is_checked(filled: Cluster) -
 
     assert result.exit_code == 2
     assert 'grant verb "list" on "acceleratorpools"' in result.stderr
+
+
+def test_rights_that_the_controller_lacks_are_findings(filled: Cluster) -> None:
+    filled.forbidden = "daemonsets"
+
+    result = filled.doctor()
+
+    assert "ServiceAccount tokenscaler-system/tokenscaler: verb list on daemonsets.apps is not allowed" in result.stdout
+    assert "the role of deploy/overlays/node-pools" in result.stdout
+
+
+def test_an_amount_of_money_is_wanted(cluster: Cluster) -> None:
+    result = cluster.doctor("--ceiling-dollars-per-hour", "much")
+    assert result.exit_code == 2
+    assert "an amount such as 3000 is wanted" in result.stderr
+
+
+def test_a_ceiling_for_all_pools_needs_prices(filled: Cluster) -> None:
+    result = filled.doctor("--ceiling-dollars-per-hour", "3000")
+    assert "problem: AcceleratorPool h100: spec.nodeDollarsPerHour is none" in result.stdout
 
 
 def test_a_service_account_needs_a_namespace(cluster: Cluster) -> None:

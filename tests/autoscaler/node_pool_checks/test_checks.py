@@ -10,21 +10,27 @@ from typing import Any
 import pytest
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, parse_accelerator_pool
-from autoscaler.api.inference_scaler import InferenceScaler, parse_inference_scaler
+from autoscaler.api.inference_scaler import InferenceScaler, ScaleTargetRef, parse_inference_scaler
+from autoscaler.api.node_template import PodPlacement
+from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests
+from autoscaler.api.taints import Toleration
 from autoscaler.node_pool_checks.checks import judge
 from autoscaler.node_pool_checks.survey_types import (
-    AcceleratorDaemon,
     Karpenter,
+    MissingRight,
     PatchRight,
     PodDisruptionBudget,
     ServingTarget,
     Survey,
+    SurveyedDaemon,
     SurveyedNodePool,
+    SurveyedPlaceholders,
     read_disruption_budget,
     read_node_pool,
     read_target,
     version_of,
 )
+from policies.capacity_split import CapacityType
 
 Document = dict[str, Any]
 
@@ -124,7 +130,7 @@ def _survey(
     assert isinstance(parsed_pool, AcceleratorPool), parsed_pool
     assert isinstance(parsed_scaler, InferenceScaler), parsed_scaler
     node_pools = (
-        read_node_pool(_changed(_node_pool("od", "on-demand"), od or {}), [CAPACITY]),
+        read_node_pool(_changed(_node_pool("od", "on-demand"), {"spec/weight": 10} | dict(od or {})), [CAPACITY]),
         read_node_pool(_changed(_node_pool("spot", "spot"), spot or {}), [CAPACITY]),
     )
     return Survey(
@@ -159,6 +165,48 @@ BUDGET = {"metadata": {"namespace": "inference", "name": "vllm"}, "spec": {"maxU
 GPU = "nvidia.com\\/gpu"
 APPLIED = [{"manager": "argocd-controller", "operation": "Apply", "fieldsV1": {"f:spec": {"f:limits": {}}}}]
 APPLIED_COUNT = [{"manager": "helm", "operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]
+
+
+ON_ALL = PodPlacement(tolerations=(Toleration("", "Exists", "", ""),))
+CAPACITY_TYPE = "spec/template/spec/nodeSelector/karpenter.sh\\/capacity-type"
+
+
+def _with_daemon(daemon: SurveyedDaemon, **changes: Any) -> Survey:
+    return replace(_survey(), daemons=(daemon,), **changes)
+
+
+def _split_targets(on_demand: Mapping[str, Any] | None = None, spot: Mapping[str, Any] | None = None) -> Survey:
+    """Two Deployments, each on its kind of node."""
+    survey = _survey()
+    (target,) = survey.targets["h100"]
+    found = []
+    for kind, changes in ((CapacityType.ON_DEMAND, on_demand), (CapacityType.SPOT, spot)):
+        document = _changed(DEPLOYMENT, {CAPACITY_TYPE: kind.value} | dict(changes or {}))
+        reference = ScaleTargetRef(apiVersion="apps/v1", kind="Deployment", name=f"vllm-{kind.value}")
+        found.append(read_target(target.scaler, document, reference, kind))
+    return replace(survey, targets={"h100": tuple(found)})
+
+
+def _warming(method: str, **changes: Any) -> Survey:
+    reference = {"namespace": "inference", "name": "warm"} if method == "PlaceholderPods" else None
+    survey = _survey(pool={"spec/prewarm": {"method": method, "placeholderRef": reference}})
+    return replace(survey, **{"karpenter": _karpenter(), **changes})
+
+
+def _karpenter(**changes: Any) -> Karpenter:
+    """With all that CapacityBuffers need."""
+    gates = "CapacityBuffer=true"
+    karpenter = Karpenter((1, 14, 1), has_interruption_queue=True, has_capacity_buffers=True, feature_gates=gates)
+    return replace(karpenter, **changes)
+
+
+def _placeholders(**changes: Any) -> dict[str, Any]:
+    placeholders = SurveyedPlaceholders("inference/warm", 8, "warm", ON_ALL)
+    return {"placeholders": {"h100": replace(placeholders, **changes)}, "priorities": {"warm": -10, "low": -(2**26)}}
+
+
+DOLLARS = {"spec/nodeDollarsPerHour": {"onDemand": "50", "spot": "20"}}
+WATCHER = SurveyedDaemon("system/watcher", NO_REQUESTS, ON_ALL, is_drain_watcher=True)
 
 
 def _stranger(**changes: Any) -> Callable[[], Survey]:
@@ -320,8 +368,8 @@ CASES = [
         lambda: replace(_survey(), quota_cpus=4000),
         "AcceleratorPool h100",
         "spec.ceilings.accelerators",
-        "32 nodes take 6144 vCPU, and a quota of 4000 holds 20",
-        id="a ceiling beyond the cloud's quota",
+        "a quota of 4000 vCPU holds fewer",
+        id="ceilings beyond the cloud's quota",
     ),
     pytest.param(
         lambda: replace(_survey(), rights={"od": PatchRight(False)}),
@@ -401,11 +449,130 @@ CASES = [
         id="a priority by which Karpenter takes a node for empty",
     ),
     pytest.param(
-        lambda: replace(_survey(), daemons=(AcceleratorDaemon("monitoring/dcgm", 8),)),
+        lambda: replace(_survey(), daemons=(SurveyedDaemon("monitoring/dcgm", PodRequests(accelerators=8), ON_ALL),)),
         "DaemonSet monitoring/dcgm",
         "spec.template.spec.containers[].resources.limits[nvidia.com/gpu]",
         "fit on none",
         id="a DaemonSet that asks for accelerators",
+    ),
+    pytest.param(
+        lambda: _with_daemon(SurveyedDaemon("logs/agent", PodRequests(cpu_millis=13_000), ON_ALL)),
+        "Deployment inference/vllm",
+        "spec.template.spec.containers[].resources.requests[cpu]",
+        "leave less of the 192 that a node has",
+        id="a DaemonSet that leaves too few CPUs",
+    ),
+    pytest.param(
+        lambda: _with_daemon(WATCHER, hop_limits={"gpu": 1}),
+        "DaemonSet system/watcher",
+        "spec.template.spec.hostNetwork",
+        "never hears of a spot notice",
+        id="a drain watcher that is a hop too far from the metadata service",
+    ),
+    pytest.param(
+        lambda: _split_targets(spot={"spec/template/spec/terminationGracePeriodSeconds": 600}),
+        "Deployment inference/vllm-spot",
+        "spec.template.spec.terminationGracePeriodSeconds",
+        "cut off without a word",
+        id="a grace period that is longer than spot's notice, of the second target",
+    ),
+    pytest.param(
+        lambda: _split_targets(spot={CAPACITY_TYPE: "on-demand"}),
+        "Deployment inference/vllm-spot",
+        "spec.template.spec.nodeSelector",
+        "n",
+        id="a second target that lands on the first one's nodes",
+    ),
+    pytest.param(
+        lambda: _survey(od={"spec/weight": 1}, spot={"spec/weight": 1}),
+        "NodePool od",
+        "spec.weight",
+        "the floor is not kept while nodes come",
+        id="a NodePool on demand that does not come first",
+    ),
+    pytest.param(
+        lambda: _survey(od={"spec/template/spec/terminationGracePeriod": None}),
+        "NodePool od",
+        "spec.template.spec.terminationGracePeriod",
+        "waits for ever",
+        id="a node that may drain for ever",
+    ),
+    pytest.param(
+        lambda: replace(_survey(), missing_rights=(MissingRight("list", "daemonsets.apps", "no", "deploy/x"),)),
+        "ServiceAccount tokenscaler-system/tokenscaler",
+        "verb list on daemonsets.apps",
+        "no",
+        id="a right that the controller lacks",
+    ),
+    pytest.param(
+        lambda: replace(_survey(), ceiling_per_hour=10**9),
+        "AcceleratorPool h100",
+        "spec.nodeDollarsPerHour",
+        "NodePriceUnknown",
+        id="a ceiling for all pools, and one without prices",
+    ),
+    pytest.param(
+        lambda: replace(_survey(pool=DOLLARS), ceiling_per_hour=100 * 10**6),
+        "the controller",
+        "--ceiling-dollars-per-hour",
+        "take nodes for 110 dollars an hour",
+        id="a ceiling for all pools below what is promised",
+    ),
+    pytest.param(
+        lambda: _survey(pool=DOLLARS | {"spec/ceilings/dollarsPerHour": "60"}),
+        "AcceleratorPool h100",
+        "spec.ceilings.dollarsPerHour",
+        "take nodes for 110 dollars an hour",
+        id="a ceiling in dollars below what is promised",
+    ),
+    pytest.param(
+        lambda: _warming("CapacityBuffer", karpenter=_karpenter(has_capacity_buffers=False)),
+        "AcceleratorPool h100",
+        "spec.prewarm.method",
+        "nodes come with the replicas",
+        id="a buffer where there is no definition",
+    ),
+    pytest.param(
+        lambda: replace(_warming("CapacityBuffer", karpenter=_karpenter(version=(1, 13, 0))), kubernetes=(1, 35, 0)),
+        "AcceleratorPool h100",
+        "spec.prewarm.method",
+        "nodes come with the replicas",
+        id="a buffer for which Karpenter is too old",
+    ),
+    pytest.param(
+        lambda: _warming("CapacityBuffer", karpenter=_karpenter(feature_gates="NodeRepair=true")),
+        "AcceleratorPool h100",
+        "spec.prewarm.method",
+        "nodes come with the replicas",
+        id="a buffer whose feature gate is off",
+    ),
+    pytest.param(
+        lambda: _warming("PlaceholderPods", **_placeholders(accelerators=None)),
+        "AcceleratorPool h100",
+        "spec.prewarm.placeholderRef",
+        "no such Deployment",
+        id="placeholders that are not there",
+    ),
+    pytest.param(
+        lambda: _warming("PlaceholderPods", **_placeholders(placement=PodPlacement())),
+        "Deployment inference/warm",
+        "spec.template.spec (nodeSelector, affinity, tolerations)",
+        "never land on NodePool od",
+        id="placeholders that never land on the nodes",
+    ),
+    pytest.param(
+        lambda: _warming("PlaceholderPods", **_placeholders(priority_class="")),
+        "Deployment inference/warm",
+        "spec.template.spec.priorityClassName",
+        "replicas do not take their place",
+        id="placeholders that do not give way",
+    ),
+    pytest.param(
+        lambda: _warming("PlaceholderPods", **_placeholders(priority_class="low")),
+        "PriorityClass low",
+        "value",
+        "for empty and removes it",
+        id="placeholders that Karpenter does not see",
     ),
     pytest.param(
         lambda: _survey(pool={"spec/split": None}),
@@ -497,6 +664,17 @@ def test_what_is_wrong_is_found_and_nothing_else(
 
 
 NO_FINDING = [
+    pytest.param(_split_targets, id="two targets, each on its kind of node"),
+    pytest.param(
+        lambda: _split_targets(on_demand={"spec/template/spec/terminationGracePeriodSeconds": 600}),
+        id="a long grace period on demand",
+    ),
+    pytest.param(lambda: _warming("CapacityBuffer"), id="a buffer that Karpenter serves"),
+    pytest.param(lambda: _warming("PlaceholderPods", **_placeholders()), id="placeholders that hold nodes"),
+    pytest.param(lambda: _with_daemon(WATCHER, hop_limits={"gpu": 2}), id="a watcher that may go two hops"),
+    pytest.param(
+        lambda: _with_daemon(SurveyedDaemon("a/b", PodRequests(accelerators=8))), id="a DaemonSet that lands elsewhere"
+    ),
     pytest.param(
         lambda: replace(_survey(pool={"spec/mode": "Observe", "spec/latencyClass": None}), rights={}, targets={}),
         id="an observed pool that nobody uses",
@@ -527,4 +705,4 @@ def test_versions_are_read(text: str, version: tuple[int, int, int] | None) -> N
 def test_a_target_without_template_has_nothing_but_its_scaler() -> None:
     scaler = parse_inference_scaler(SCALER)
     assert isinstance(scaler, InferenceScaler)
-    assert read_target(scaler, {"metadata": {"name": "x"}}) == ServingTarget(scaler)
+    assert read_target(scaler, {"metadata": {"name": "x"}}) == ServingTarget(scaler, scaler.spec.first_target_ref)
