@@ -62,6 +62,14 @@ MODULES ?=
 mutation: setup ## how many small faults in policies/ the tests find: of SAMPLE=400 (all: an hour); MODULES='policies/history.py' for some
 	@$(BIN)/python -m tests.mutation --sample $(SAMPLE) --seed $(SEED) $(foreach module,$(MODULES),'$(module)')
 
+PLANS ?= 1000000
+proof-plans: setup ## random plans of nodes that must break no law; PLANS=1000000 (half an hour)
+	@TOKENSCALER_PLANS=$(PLANS) $(BIN)/pytest -q tests/policies/test_node_capacity_laws.py $(PYTEST_ARGUMENTS)
+
+EVENTS ?= 200
+proof-events: setup system-programs programs ## random loads and lost nodes on a real Karpenter; EVENTS=200 (an hour)
+	@TOKENSCALER_EVENTS=$(EVENTS) $(BIN)/pytest -q -s tests/cluster/test_random_events.py $(PYTEST_ARGUMENTS)
+
 reference: setup ## write the generated pages anew: the decision record, the knobs
 	@$(BIN)/python -m autoscaler.reference
 
@@ -77,4 +85,4 @@ lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast bench-replay bench-capacity mutation reference lint
+.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast bench-replay bench-capacity mutation proof-plans proof-events reference lint

@@ -12,6 +12,7 @@ import pytest
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.controller_process import ControllerProcess
 from tests.cluster.harness.fleet import Fleet, wait_scraped
+from tests.cluster.harness.node_pools import INSTANCE_TYPES, NODE_CLASS
 from tests.servers.prometheus_server import PrometheusServer
 from tests.servers.vllm_exporters import VllmExporters
 
@@ -37,6 +38,14 @@ def own_control_plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
+def karpenter_plane() -> Iterator[ControlPlane]:
+    """A control plane of one test's own with a Karpenter, our CRDs and a class of nodes; there are no NodePools yet."""
+    with ControlPlane(karpenter_instance_types=INSTANCE_TYPES) as started:
+        started.apply(CRD_DIRECTORY, NODE_CLASS)
+        yield started
+
+
+@pytest.fixture
 def exporters() -> Iterator[VllmExporters]:
     """The metrics pages of this test's pods."""
     with VllmExporters() as started:
@@ -55,15 +64,19 @@ StartController = Callable[..., ControllerProcess]
 
 
 @pytest.fixture
-def start_fleet(control_plane: ControlPlane, exporters: VllmExporters, prometheus: PrometheusServer) -> Iterator[Any]:
+def start_fleet(
+    request: pytest.FixtureRequest, exporters: VllmExporters, prometheus: PrometheusServer
+) -> Iterator[Any]:
     """start_fleet(replicas=2, kind=..., loads_in="5s", on=control_plane, ...) -> Fleet, Ready and scraped.
 
-    New pods are scraped after 5 to 10 s: several fleets are made faster by `scraped=False` and one wait at the end.
+    Without `on` it is on the control plane of all tests, which starts with the first who asks for it. New pods are
+    scraped after 5 to 10 s: several fleets are made faster by `scraped=False` and one wait at the end.
     """
     with ExitStack() as fleets:
 
         def start(replicas: int = 2, on: ControlPlane | None = None, scraped: bool = True, **options: Any) -> Fleet:
-            fleet = fleets.enter_context(Fleet(on or control_plane, exporters, replicas=replicas, **options))
+            plane = on or request.getfixturevalue("control_plane")
+            fleet = fleets.enter_context(Fleet(plane, exporters, replicas=replicas, **options))
             if scraped:
                 wait_scraped(prometheus, fleet)
             return fleet

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import itertools
 import json
+import math
 import re
 import threading
 import time
@@ -52,6 +53,7 @@ class PoolLoad:
     requests_per_second: float = 0.0
     time_to_first_token_seconds: float = 0.05
     inter_token_latency_seconds: float = 0.02
+    request_seconds: float = 0.0  # from a request's arrival to its last token, for what is lost with a pod
 
     def share(self, index: int, pods: int) -> PodLoad:
         """The part of the index-th of so many pods; whole requests, the first pods take the remainder."""
@@ -73,12 +75,25 @@ class PoolLoad:
 
 @dataclass(frozen=True, slots=True)
 class ExportedPod:
-    """A pod as its exporter needs to know it; a pod that does not serve yet refuses its scrapes."""
+    """A pod as its exporter needs to know it; a pod that does not serve yet refuses its scrapes.
+
+    One that is being stopped is sent no more requests, and ends those that it has as long as it is there.
+    """
 
     namespace: str
     pool: str
     name: str
     serving: bool
+    stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LostRequests:
+    """What a pod took with it: the requests that it held when it was sent its last one, and those never answered."""
+
+    pod: str
+    held: int
+    lost: int
 
 
 @dataclass(slots=True)
@@ -89,6 +104,8 @@ class _Exporter:
     advanced_at_seconds: float
     own_load: PodLoad | None = None
     fault: Fault | None = None
+    stopping_since_seconds: float | None = None
+    held_requests: int = 0  # when it began to stop
 
 
 class VllmExporters:
@@ -99,6 +116,7 @@ class VllmExporters:
         self._loads: dict[tuple[str, str], PoolLoad] = {}
         self._exporters: dict[tuple[str, str], _Exporter] = {}
         self._gateway_pending: dict[str, int] = {}
+        self._lost: dict[str, list[LostRequests]] = {}
         self._renderers: dict[str, Renderer] = {}
         self._numbers = itertools.count()
         self._released = threading.Event()
@@ -183,15 +201,44 @@ class VllmExporters:
         with self._lock:
             self._advance_all()
             known = {key: item for key, item in self._exporters.items() if key[0] == namespace}
+            there = tuple(pods)
+            for key in known.keys() - {(namespace, pod.name) for pod in there}:
+                self._lose(known[key])
+            for pod in there:
+                if pod.stopping and (namespace, pod.name) in known:
+                    self._begin_stop(known[namespace, pod.name])
             for key in known:
                 del self._exporters[key]
-            for pod in pods:
+            for pod in there:
                 key = (namespace, pod.name)
                 exporter = known.get(key) or _Exporter(
                     pod, next(self._numbers), Counters(time.time()), time.monotonic()
                 )
                 exporter.pod = pod
                 self._exporters[key] = exporter
+
+    def lost(self, namespace: str) -> tuple[LostRequests, ...]:
+        """What was lost with each pod that served and has gone since the beginning, in that order."""
+        with self._lock:
+            return tuple(self._lost.get(namespace, ()))
+
+    def _begin_stop(self, exporter: _Exporter) -> None:
+        if exporter.stopping_since_seconds is None and exporter.pod.serving:
+            load = self._load_of(exporter)
+            exporter.stopping_since_seconds = time.monotonic()
+            exporter.held_requests = load.running + load.waiting
+
+    def _lose(self, exporter: _Exporter) -> None:
+        """A pod is gone. Its requests came evenly over the time that each takes: the oldest have been answered."""
+        if not exporter.pod.serving:
+            return
+        self._begin_stop(exporter)  # one that went at once
+        assert exporter.stopping_since_seconds is not None
+        pool = self._loads.get((exporter.pod.namespace, exporter.pod.pool), PoolLoad())
+        stopped_for_seconds = time.monotonic() - exporter.stopping_since_seconds
+        unanswered = max(0.0, 1 - stopped_for_seconds / pool.request_seconds) if pool.request_seconds else 0.0
+        lost = LostRequests(exporter.pod.name, exporter.held_requests, math.ceil(exporter.held_requests * unanswered))
+        self._lost.setdefault(exporter.pod.namespace, []).append(lost)
 
     def pods(self, namespace: str) -> tuple[ExportedPod, ...]:
         """The pods known in a namespace, by name."""

@@ -32,6 +32,8 @@ rules:
   - group: coordination.k8s.io
     resources: [leases]
   - group: tokenscaler.io
+  - group: karpenter.sh
+    resources: [nodepools]
 - level: Metadata
 """
 
@@ -58,6 +60,11 @@ class AuditEvent:
         return self.verb in WRITE_VERBS
 
     @property
+    def revision(self) -> int:
+        """The place of what was written among all writes of the control plane; 0 where its body is not recorded."""
+        return int((self.response or {}).get("metadata", {}).get("resourceVersion", 0))
+
+    @property
     def is_next_page(self) -> bool:
         """Whether it asked for a further page of a list."""
         return "continue=" in self.uri
@@ -82,9 +89,21 @@ def _parse(line: str) -> AuditEvent:
     )
 
 
-def read_audit_log(path: Path) -> tuple[AuditEvent, ...]:
-    """All requests that have ended, in the order of their end; a line that is still being written is left out."""
-    if not path.exists():
-        return ()
-    lines = path.read_text(errors="replace").split("\n")[:-1]
-    return tuple(_parse(line) for line in lines)
+class AuditLog:
+    """The log of one API server, of which each line is read once: many tests share it, and ask often."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._events: list[AuditEvent] = []
+        self._read_bytes = 0
+
+    def events(self) -> tuple[AuditEvent, ...]:
+        """All requests that have ended, in the order of their end; a line that is still being written is left out."""
+        if self._path.exists():
+            with self._path.open("rb") as log:
+                log.seek(self._read_bytes)
+                whole_lines = log.read().rpartition(b"\n")[0]
+            if whole_lines:
+                self._events += [_parse(line.decode(errors="replace")) for line in whole_lines.split(b"\n")]
+                self._read_bytes += len(whole_lines) + 1
+        return tuple(self._events)

@@ -35,6 +35,8 @@ class ControllerProcess(Program):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.decision_log = directory / f"{identity}.jsonl"
+        self._records: list[dict[str, Any]] = []
+        self._read_bytes = 0
         command: list[str | Path] = [sys.executable, "-m", "autoscaler", "run"]
         command += ["--kubeconfig", kubeconfig, "--prometheus-url", prometheus_url]
         command += ["--tick-seconds", str(tick_seconds), "--http-host", "127.0.0.1", "--http-port", str(self.port)]
@@ -56,10 +58,15 @@ class ControllerProcess(Program):
 
     def records(self) -> list[dict[str, Any]]:
         """Its decision records so far, oldest first; a line that is still being written is left out."""
-        if not self.decision_log.exists():
-            return []
-        lines = self.decision_log.read_text().split("\n")[:-1]
-        return [json.loads(line) for line in lines]
+        if self.decision_log.exists():
+            # A test that waits asks twenty times a second, and the log grows: each line is read once.
+            with self.decision_log.open("rb") as log:
+                log.seek(self._read_bytes)
+                whole_lines = log.read().rpartition(b"\n")[0]
+            if whole_lines:
+                self._records += [json.loads(line) for line in whole_lines.split(b"\n")]
+                self._read_bytes += len(whole_lines) + 1
+        return list(self._records)
 
     def wait_record(self, condition: Any, what: str, timeout_seconds: float = 60) -> dict[str, Any]:
         """The first record from now on for which `condition(record)` holds."""

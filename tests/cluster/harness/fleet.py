@@ -79,6 +79,7 @@ class Fleet:
             control_plane.url, control_plane.certificates.authority, control_plane.certificates.clients["admin"]
         )
         self._closing = threading.Event()
+        self._dead_nodes: set[str] = set()
         self._follower = threading.Thread(target=self._follow, name=f"exporters-{self.namespace}", daemon=True)
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -109,12 +110,14 @@ class Fleet:
                     self._play_operator(pods)
             except (httpx2.TransportError, ApiError):
                 continue  # the API server is down: the pods run on as they were
-            self.exporters.set_pods(self.namespace, [self._exported(pod) for pod in pods if _is_running(pod)])
+            alive = [pod for pod in pods if _is_running(pod) and pod["spec"].get("nodeName") not in self._dead_nodes]
+            self.exporters.set_pods(self.namespace, [self._exported(pod) for pod in alive])
 
     def _exported(self, pod: Document) -> ExportedPod:
         metadata = pod["metadata"]
         pool = metadata.get("labels", {}).get("app", "")
-        return ExportedPod(self.namespace, pool, metadata["name"], serving=_is_ready(pod))
+        stopping = "deletionTimestamp" in metadata
+        return ExportedPod(self.namespace, pool, metadata["name"], serving=_is_ready(pod), stopping=stopping)
 
     def _play_operator(self, pods: list[Document]) -> None:
         # The LeaderWorkerSet operator is not part of this control plane: its work on pods and status is done here.
@@ -220,6 +223,12 @@ class Fleet:
         faulty = names[: round(len(names) * share)]
         self.exporters.set_fault(self.namespace, [name for name in names if name not in faulty], None)
         self.exporters.set_fault(self.namespace, faulty, fault)
+
+    def lose_node(self, node: str) -> None:
+        """A node is gone from one moment to the next: nobody drains it, and its pods answer no more."""
+        self._dead_nodes.add(node)
+        self.control_plane.api.merge(f"/api/v1/nodes/{node}", {"metadata": {"finalizers": None}})
+        self.control_plane.api.delete(f"/api/v1/nodes/{node}")
 
     # --- the InferenceScaler --------------------------------------------------------------------------------------
 

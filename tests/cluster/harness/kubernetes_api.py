@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,15 @@ class KubernetesApi:
         """The items of a list."""
         found: list[Document] = self.get(path, **parameters)["items"]
         return found
+
+    def watch(self, path: str, revision: str, seconds: int) -> Iterator[Document]:
+        """The changes of a list after this revision, as they come, for so many seconds."""
+        parameters: dict[str, str | int] = {"watch": "true", "resourceVersion": revision, "timeoutSeconds": seconds}
+        with self._client.stream("GET", path, params=parameters) as answer:
+            if answer.status_code >= 400:
+                raise ApiError("GET", path, answer.status_code, answer.read().decode())
+            for line in answer.iter_lines():
+                yield json.loads(line)
 
     def find(self, path: str) -> Document | None:
         """One object, None when there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,16 @@ def refusals(control_plane: ControlPlane, namespace: str) -> list[str]:
     """What Karpenter has said about pods that no NodePool may make a node for."""
     events = control_plane.api.items(f"/api/v1/namespaces/{namespace}/events")
     return [event["message"] for event in events if "exceed limits" in (event.get("message") or "")]
+
+
+def given_up(node_claim: str) -> Document:
+    """The event by which Karpenter says that there was no capacity for a node."""
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "metadata": {"name": "given-up"},
+        "involvedObject": {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": node_claim},
+        "type": "Warning",
+        "reason": "InsufficientCapacityError",
+        "message": "tried in vain",
+        "lastTimestamp": now,
+    }
