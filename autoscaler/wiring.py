@@ -48,6 +48,7 @@ from autoscaler.controller.status import StatusReporter
 from autoscaler.dashboard.app import create_app as create_dashboard
 from autoscaler.dashboard.recorder import DashboardRecorder
 from autoscaler.dashboard.snapshot import FleetSource
+from autoscaler.cycle_collection import collect_cycles_rarely
 from autoscaler.decision_log import DecisionLog, JsonLinesLog
 from autoscaler.external_metrics.newest_metrics import NewestMetrics
 from autoscaler.external_metrics.prometheus_series import MetricValueCollector
@@ -95,6 +96,7 @@ class StartFailed:
 
 def run_controller(settings: ControllerSettings) -> int | StartFailed:
     """Runs until SIGTERM or SIGINT; 0 then. In a dry run there is no lease, no status, no Event and no write at all."""
+    collect_cycles_rarely()
     try:
         parts = _make_parts(settings, SystemClock())
     except (CredentialsError, OSError, ValueError) as error:

@@ -62,7 +62,7 @@ def measure(pools: int, pods_per_pool: int, ticks: int, console: Console) -> tup
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         controller, samples = _start_controller(stack, directory, control_plane, prometheus)
         with _said(console, "the controller has decided for every pool three times"):
-            controller.wait_deciding(3 * pools, timeout_seconds=600)
+            controller.wait_ready(lambda: _done_ticks(controller, pools) >= 3, timeout_seconds=600)
         return _measure_ticks(control_plane, prometheus, controller, samples, pools, ticks)
 
 
@@ -122,9 +122,22 @@ def _usage(pid: int) -> _Usage:
     return _Usage((int(fields[11]) + int(fields[12])) / _CLOCK_TICKS, int(resident[1]) / 1024)
 
 
-def _done_ticks(controller: ControllerProcess) -> int:
-    found = re.search(r'tokenscaler_ticks_total\{outcome="done"\} (\S+)', controller.get("/metrics").text)
-    return int(float(found[1])) if found else 0
+def _done_ticks(controller: ControllerProcess, pools: int) -> int:
+    """By the lines of its decision log, as asking it each second would be more work for it than a tick is."""
+    return controller.decision_log.read_bytes().count(b"\n") // pools if controller.decision_log.exists() else 0
+
+
+def _wait_ticks(controller: ControllerProcess, pools: int, ticks: int) -> int:
+    """The ticks that were done. Its metrics are read once a tick, as Prometheus would."""
+    began = done = _done_ticks(controller, pools)
+    deadline = time.monotonic() + 60 * ticks
+    while done < began + ticks and time.monotonic() < deadline:
+        time.sleep(0.5)
+        seen, done = done, _done_ticks(controller, pools)
+        if done > seen:
+            controller.get("/metrics")
+    assert done >= began + ticks, f"{done - began} of {ticks} ticks in time"
+    return done - began
 
 
 def _queries(prometheus: PrometheusServer) -> int:
@@ -144,23 +157,21 @@ def _measure_ticks(
     ticks: int,
 ) -> tuple[list[Figure], list[Step]]:
     user = "system:serviceaccount:bench:controller"
-    began = _done_ticks(controller)
+    _wait_ticks(controller, pools, 1)  # so that whole ticks are measured
     before, asked_before = _usage(controller.pid), _queries(prometheus)
     started_at = datetime.datetime.now(datetime.UTC)
-    wait_until(lambda: _done_ticks(controller) >= began + ticks, f"{ticks} ticks", 60 * ticks, poll_seconds=1)
-    done = _done_ticks(controller) - began
+    done = _wait_ticks(controller, pools, ticks)
     after, asked = _usage(controller.pid), _queries(prometheus) - asked_before
     writes = Counter(
         event.resource
         for event in control_plane.audit_events()
         if event.user == user and event.is_write and event.at >= started_at and event.resource != "leases"
     )
-    steps = _sampled_steps(controller, samples, ticks)
-    lists = _lists_after_a_restart(control_plane, controller, user)
+    steps = _sampled_steps(controller, samples, pools, ticks)
+    lists = _lists_after_a_restart(control_plane, controller, pools, user)
+    cpu_seconds = (after.cpu_seconds - before.cpu_seconds) / done
     figures = [
-        Figure(
-            "CPU of a tick, with watches and all", f"{(after.cpu_seconds - before.cpu_seconds) / done:.2f} s", "<= 2 s"
-        ),
+        Figure("CPU of a tick, with watches and a scrape", f"{cpu_seconds:.2f} s", "<= 2 s"),
         Figure("Prometheus queries of a tick", f"{asked / done:.1f}", "<= 12"),
         Figure("resident memory", f"{after.resident_mebibytes:.0f} MiB", "<= 300 MiB"),
         Figure(f"writes in {done} ticks of a steady fleet", str(sum(writes.values())), "0"),
@@ -174,10 +185,9 @@ def _measure_ticks(
     return figures, steps
 
 
-def _sampled_steps(controller: ControllerProcess, samples: Path, ticks: int) -> list[Step]:
+def _sampled_steps(controller: ControllerProcess, samples: Path, pools: int, ticks: int) -> list[Step]:
     samples.write_text("{}")
-    began = _done_ticks(controller)
-    wait_until(lambda: _done_ticks(controller) >= began + ticks, f"{ticks} ticks", 60 * ticks, poll_seconds=1)
+    _wait_ticks(controller, pools, ticks)
     time.sleep(1.5)  # the sampler writes every second
     counts: Counter[str] = Counter(json.loads(samples.read_text()))
     samples.unlink()
@@ -185,12 +195,14 @@ def _sampled_steps(controller: ControllerProcess, samples: Path, ticks: int) -> 
     return [Step(name, count / total, count * INTERVAL_SECONDS / ticks) for name, count in counts.most_common()]
 
 
-def _lists_after_a_restart(control_plane: ControlPlane, controller: ControllerProcess, user: str) -> Counter[str]:
+def _lists_after_a_restart(
+    control_plane: ControlPlane, controller: ControllerProcess, pools: int, user: str
+) -> Counter[str]:
     control_plane.stop_api_server()
     control_plane.start_api_server()
     restarted_at = datetime.datetime.now(datetime.UTC)
-    ticks = _done_ticks(controller)
-    wait_until(lambda: _done_ticks(controller) >= ticks + 2, "two more ticks", 180, poll_seconds=1)
+    ticks = _done_ticks(controller, pools)
+    wait_until(lambda: _done_ticks(controller, pools) >= ticks + 2, "two more ticks", 180, poll_seconds=1)
     # A list of ten thousand pods comes in pages: only its first page counts as a list.
     return Counter(
         event.resource
