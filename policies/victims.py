@@ -52,8 +52,9 @@ def choose_victims(replicas: Iterable[PlacedReplica], fewer: int, split: NodesOf
     """So many victims. Those that are not Ready come first, as a ReplicaSet has it: their loading is given up.
 
     Then those whose node is about to go, then those that are drained already, then whole nodes (those with the fewest
-    replicas first, of these the ones with the least work), then what is left from the node that is nearest to being
-    empty. An on-demand node is not emptied where the spot nodes that stay would break the floor.
+    replicas first, of these on-demand ones where the floor allows it, then the least work), then what is left from the
+    node that is nearest to being empty. So what went on demand while spot could not be had goes back by itself. An
+    on-demand node is not emptied where the spot nodes that stay would break the floor.
     """
     everything = tuple(replicas)
     chosen: list[PlacedReplica] = []
@@ -128,12 +129,13 @@ def _can_be_emptied(staying: Sequence[PlacedReplica], candidates: Sequence[Place
 
 def _price(
     node: str, staying: Sequence[PlacedReplica], split: NodesOfSplit | None
-) -> tuple[bool, bool, int, float, str]:
-    """What is cheapest to give up: the floor kept, no strangers that keep the node, few replicas, little work."""
+) -> tuple[bool, bool, int, bool, float, str]:
+    """What is cheapest to give up: the floor kept, no strangers that keep the node, few replicas, dear, little work."""
     return (
         not _keeps_floor(staying, split),
         any(replica.others_on_node for replica in staying),
         len(staying),
+        split is not None and any(replica.is_on_spot for replica in staying),
         sum(replica.work for replica in staying),
         node,
     )

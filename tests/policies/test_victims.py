@@ -102,6 +102,20 @@ def test_the_floor_on_demand_is_kept(split: NodesOfSplit | None, victims: list[s
     assert list(choose_victims(replicas, 1, split).names) == victims
 
 
+@pytest.mark.parametrize(
+    ("split", "victims"),
+    [
+        pytest.param(NodesOfSplit(20, 2, 2), ["a1", "c1"], id="down to the floor on-demand nodes go first"),
+        pytest.param(NodesOfSplit(20, 3, 2), ["a1", "b1"], id="as long as they are more than it asks for"),
+        pytest.param(None, ["c1", "d1"], id="without a floor who has least to do goes"),
+    ],
+)
+def test_what_went_on_demand_for_want_of_spot_goes_back(split: NodesOfSplit | None, victims: list[str]) -> None:
+    on_spot = [on("c", "c1", is_on_spot=True, work=1.0), on("d", "d1", is_on_spot=True, work=2.0)]
+    replicas = [on("a", "a1", work=8.0), on("b", "b1", work=9.0), *on_spot]
+    assert list(choose_victims(replicas, 2, split).names) == victims
+
+
 def test_no_random_choice_breaks_a_law() -> None:
     chance = random.Random(7)
     for _ in range(3000):
