@@ -45,10 +45,10 @@ from autoscaler.controller.reconcile import Reconciler
 from autoscaler.controller.scaler_source import ScalersOfTick
 from autoscaler.controller.split_audit import SplitAudit
 from autoscaler.controller.status import StatusReporter
+from autoscaler.cycle_collection import collect_cycles_rarely
 from autoscaler.dashboard.app import create_app as create_dashboard
 from autoscaler.dashboard.recorder import DashboardRecorder
 from autoscaler.dashboard.snapshot import FleetSource
-from autoscaler.cycle_collection import collect_cycles_rarely
 from autoscaler.decision_log import DecisionLog, JsonLinesLog
 from autoscaler.external_metrics.newest_metrics import NewestMetrics
 from autoscaler.external_metrics.prometheus_series import MetricValueCollector
