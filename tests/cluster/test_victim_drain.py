@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from autoscaler.kubernetes_gateway.api_failure import Rejected
+from autoscaler.kubernetes_gateway.connection import ApiConnection, connect
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.fleet import Fleet
 from tests.cluster.harness.policies import quick_policy
@@ -24,6 +26,7 @@ DEPLOY_DIRECTORY = Path(__file__).parents[2] / "deploy"
 LABEL = "tokenscaler.io/serving"
 PROTECTION = {"karpenter.sh/do-not-disrupt", "tokenscaler.io/protected-while-loading"}
 LONG_SECONDS = 600
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 
 def _shipped_rules() -> Iterator[dict[str, Any]]:
@@ -32,6 +35,12 @@ def _shipped_rules() -> Iterator[dict[str, Any]]:
         for document in yaml.safe_load_all(file.read_text()):
             if document and document["kind"] in ("Role", "ClusterRole"):
                 yield from document["rules"]
+
+
+def _shipped_admission(namespace: str) -> list[dict[str, Any]]:
+    """The policy of the overlay, for the account of this test."""
+    text = (DEPLOY_DIRECTORY / "overlays/pod-deletion-cost/admission_pod_marks.yaml").read_text()
+    return list(yaml.safe_load_all(text.replace("tokenscaler-system:tokenscaler", f"{namespace}:tokenscaler")))
 
 
 def _nodes_of_karpenter(plane: ControlPlane) -> None:
@@ -75,6 +84,7 @@ def test_loading_draining_returning_load_and_a_crash(own_control_plane, start_fl
     drain = {"scaleDownVictims": "WholeNodes", "scaleDownDrainSeconds": LONG_SECONDS, "protectLoadingReplicas": True}
     fleet.create_scaler(quick_policy() | drain)
     kubeconfig = plane.create_service_account(fleet.namespace, "tokenscaler", list(_shipped_rules()))
+    plane.apply(*_shipped_admission(fleet.namespace))
     controller = start_controller(fleet, kubeconfig=kubeconfig)
     controller.wait_deciding(records=3)
 
@@ -108,9 +118,25 @@ def test_loading_draining_returning_load_and_a_crash(own_control_plane, start_fl
     emptied = f'tokenscaler_nodes_emptied_total{{namespace="{fleet.namespace}",target="vllm"}} 1.0'
     assert emptied in successor.get("/metrics").text
     _assert_only_shipped_rights(plane, fleet)
+    _assert_nothing_else_is_admitted(connect(str(kubeconfig)), fleet, first)
 
 
 def _assert_only_shipped_rights(plane: ControlPlane, fleet: Fleet) -> None:
     account = f"system:serviceaccount:{fleet.namespace}:tokenscaler"
     refused = [event for event in plane.audit_events() if event.user == account and event.code == 403]
     assert {(event.verb, event.resource) for event in refused} == set()
+
+
+def _assert_nothing_else_is_admitted(connection: ApiConnection, fleet: Fleet, pod: str) -> None:
+    """With the controller's own account: RBAC lets a pod be patched, and the admission policy says what of it."""
+    path = f"/api/v1/namespaces/{fleet.namespace}/pods/{pod}"
+    refused: dict[str, dict[str, Any]] = {
+        "only the label": {"metadata": {"labels": {"app": "other"}}},
+        "only the annotations": {"metadata": {"annotations": {"loads-in": None}}},
+        "the spec": {"spec": {"containers": [{"name": "vllm", "image": "other"}]}},
+        "the finalizers": {"metadata": {"finalizers": ["tokenscaler.io/stay"]}},
+    }
+    for words, body in refused.items():
+        answer = connection.patch(path, body, STRATEGIC_MERGE_PATCH)
+        assert isinstance(answer, Rejected), (body, answer)
+        assert words in answer.message
