@@ -34,10 +34,14 @@ _HISTORY: TypeAdapter[ScalingHistory] = TypeAdapter(ScalingHistory)
 
 @dataclass(frozen=True, slots=True)
 class ActuationOutcome:
-    """What came of the decision: written, not written and why, or nothing to write."""
+    """What came of the decision: written, not written and why, or nothing to write.
+
+    `emptied_nodes` are left without any replica by it, where it was chosen which go.
+    """
 
     reason: Reason
     message: str
+    emptied_nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +141,24 @@ def record_decision(
     namespace: str, name: str, decision_input: DecisionInput, decision: ScalingDecision, actuation: ActuationOutcome
 ) -> DecisionRecord:
     """The record of one decision; its time is the input's."""
-    moment = datetime.fromtimestamp(decision_input.now_seconds, UTC)
     return DecisionRecord(
         schema_version=SCHEMA_VERSION,
-        time=moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        time=_time_of(decision_input),
         namespace=namespace,
         name=name,
         input=decision_input,
         decision=_recorded(decision_input, decision),
         actuation=actuation,
     )
+
+
+def _time_of(decision_input: DecisionInput) -> str:
+    """The input's moment as a person reads it; the bare number where no calendar goes so far."""
+    try:
+        moment = datetime.fromtimestamp(decision_input.now_seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{decision_input.now_seconds:g}"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _recorded(decision_input: DecisionInput, decision: ScalingDecision) -> RecordedDecision:
@@ -217,9 +229,15 @@ def _with_whole_signals(document: JsonObject) -> JsonObject:
 
 
 def differences(record: DecisionRecord) -> tuple[str, ...]:
-    """Decides the record's input again; one sentence for each part of the decision that comes out otherwise."""
-    again = record.model_copy(update={"decision": _recorded(record.input, decide(record.input))})
-    return tuple(_differences("decision", record.document()["decision"], again.document()["decision"]))
+    """Decides the record's input again; one sentence for each part of the decision that comes out otherwise.
+
+    The record's `time`, by which a person looks for it, is compared with the input's too.
+    """
+    again = record.model_copy(
+        update={"time": _time_of(record.input), "decision": _recorded(record.input, decide(record.input))}
+    )
+    before, after = record.document(), again.document()
+    return tuple(each for part in ("time", "decision") for each in _differences(part, before[part], after[part]))
 
 
 def _differences(path: str, recorded: Any, again: Any) -> Iterator[str]:

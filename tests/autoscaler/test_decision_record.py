@@ -106,6 +106,15 @@ def test_the_line_says_schema_version_time_and_pool_first() -> None:
     ("path", "value", "difference"),
     [
         pytest.param(
+            "time",
+            "2030-03-18T17:46:40.000Z",
+            'time: recorded "2030-03-18T17:46:40.000Z", decided again "2030-03-17T17:46:40.000Z"',
+            id="a time that is not the input's",
+        ),
+        pytest.param(
+            "input.nowSeconds", 1e18, 'time: recorded "2030-03-17T17:46:40.000Z", decided again "1e+18"', id="no time"
+        ),
+        pytest.param(
             "decision.desiredReplicas", 80, "decision.desiredReplicas: recorded 80, decided again 8", id="the count"
         ),
         pytest.param(
