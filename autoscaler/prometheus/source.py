@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -35,6 +36,8 @@ from autoscaler.prometheus.bounded_session import (
 from autoscaler.prometheus.credentials import CredentialsUnreadableError, Fingerprint, authentication, fingerprint
 from autoscaler.prometheus.range_answer import RangeQuestion, RangeVector, read_range
 from autoscaler.prometheus.settings import PrometheusSettings
+
+logger = logging.getLogger(__name__)
 
 Answer: TypeAlias = Vector | PrometheusFailure
 RangeAnswer: TypeAlias = RangeVector | PrometheusFailure
@@ -95,6 +98,7 @@ class PrometheusSource:
         self._lock = threading.Lock()
         self._counts = QueryCounts()
         self._probe_first = False
+        self._is_away = False
         self._tls_files = (settings.ca_file, settings.client_certificate_file, settings.client_key_file)
         self._tls_files_seen: Fingerprint = fingerprint(self._tls_files)
         self._session, self._connection = self._connect()
@@ -128,7 +132,20 @@ class PrometheusSource:
         self._probe_first = bool(answers) and all(
             isinstance(answer, PrometheusFailure) and answer.is_of_transport for answer in answers
         )
+        self._tell_if_away(answers)
         return answers
+
+    def _tell_if_away(self, answers: Sequence[Answer]) -> None:
+        """Logs when it goes and when it comes back: a pool whose count has another reason says nothing of it."""
+        if not answers:
+            return
+        failures = [each for each in answers if isinstance(each, PrometheusFailure) and not each.is_of_the_query]
+        is_away = len(failures) == len(answers)
+        if is_away and not self._is_away:
+            logger.warning("Prometheus does not answer", extra={"problem": failures[0].message})
+        elif self._is_away and not is_away:
+            logger.info("Prometheus answers again", extra={"url": self.url})
+        self._is_away = is_away
 
     def ask_range(self, question: RangeQuestion) -> RangeAnswer:
         """The series or a failure, within `round_seconds`, asked in the calling thread; never raises."""

@@ -227,6 +227,19 @@ def test_a_dead_prometheus_costs_one_bounded_request_a_round_and_recovers() -> N
     assert all(isinstance(found, Vector) for found in third)
 
 
+def test_that_it_goes_and_that_it_comes_back_is_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
+    replies = {"current": ONE_ROW}
+    questions = [Question("running", "up"), Question("waiting", "up")]
+    caplog.set_level("INFO", "autoscaler.prometheus.source")
+    with FakePrometheus(lambda promql: replies["current"]) as fake, a_source(fake.url) as source:
+        for reply in (ONE_ROW, Reply(403), Reply(403), rejection(422, "execution", "no"), ONE_ROW, ONE_ROW):
+            replies["current"] = reply
+            source.ask(questions)
+            source.ask([])
+    assert [record.message for record in caplog.records] == ["Prometheus does not answer", "Prometheus answers again"]
+    assert "403" in vars(caplog.records[0])["problem"]
+
+
 def replace_by_symbolic_link(link: Path, content: str) -> None:
     """As the kubelet updates a mounted Secret."""
     version = link.with_name(f"{link.name}-{time.monotonic_ns()}")
