@@ -16,6 +16,7 @@ class Actuated:
     reason: Reason
     message: str
     kept_replicas: int = 0  # more than was decided, as they end their requests first
+    emptied_nodes: int = 0  # on which then nothing is left, where it was chosen who goes
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,8 @@ def _outcome(
         planned = planned_replicas(considered.decision_input.history, current)
         wanted = desired + result.kept_replicas - history.replaced_replicas
         history = with_rescale(history, scaler.spec.behavior, now_seconds, planned, wanted)
-    return ActuationOutcome(result.reason, result.message), history
+    emptied_nodes = result.emptied_nodes if isinstance(result, Actuated) else 0
+    return ActuationOutcome(result.reason, result.message, emptied_nodes), history
 
 
 def _nobody_reads(scaler: InferenceScaler) -> str:

@@ -35,7 +35,8 @@ def write_split(
     # One that drains is told where nothing else was done.
     reason = next((each.reason for each in written if each.reason is not Reason.DRAINING), Reason.DRAINING)
     kept = sum(each.kept_replicas for each in written)
-    return Actuated(reason, joined([*(each.message for each in written), split.message]), kept)
+    emptied = sum(each.emptied_nodes for each in written)
+    return Actuated(reason, joined([*(each.message for each in written), split.message]), kept, emptied)
 
 
 def _order(change: tuple[TargetPart, int]) -> tuple[bool, bool]:

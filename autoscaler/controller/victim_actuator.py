@@ -45,9 +45,10 @@ class VictimActuator:
         message = joined([result.message, chosen.message])
         if isinstance(result, ActuationFailed):
             return replace(result, message=message)
-        if result.reason is Reason.SUCCEEDED_RESCALE:
-            self._marker.note_written(target, chosen)
-        return replace(result, message=message, kept_replicas=kept)
+        if result.reason is not Reason.SUCCEEDED_RESCALE:
+            return replace(result, message=message)
+        self._marker.note_written(target, chosen)
+        return replace(result, message=message, kept_replicas=kept, emptied_nodes=chosen.emptied_nodes)
 
     def _choose(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> ChosenVictims:
         # A pool that goes to sleep has had no request for minutes, and without anybody in the router all would fail.

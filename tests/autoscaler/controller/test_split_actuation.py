@@ -79,7 +79,7 @@ class DrainingScale(FakeScale):
         if from_replicas - to_replicas == 1:
             return Actuated(Reason.DRAINING, f"{target.name} drains", 1)
         super().scale(target, from_replicas, to_replicas + 1)
-        return Actuated(Reason.SUCCEEDED_RESCALE, f"{target.name} drains", 1)
+        return Actuated(Reason.SUCCEEDED_RESCALE, f"{target.name} drains", 1, emptied_nodes=2)
 
 
 @pytest.mark.parametrize(
@@ -96,3 +96,4 @@ def test_what_is_kept_while_it_drains_is_told(
     result = write_split(parts(*before), ReplicaSplit(*after, Reason.SPLIT_KEPT, ""), DrainingScale())
     assert isinstance(result, Actuated)
     assert (result.reason, result.kept_replicas) == (reason, kept)
+    assert result.emptied_nodes == 2 * (after == (2, 4))

@@ -67,7 +67,7 @@ class FakeMarker:
         self.gone += len(victims.names)
 
     def _chosen(self, to_replicas: int, gone: int, message: str) -> ChosenVictims:
-        return ChosenVictims(to_replicas, tuple(f"llama-{i}" for i in range(gone)), 0, message)
+        return ChosenVictims(to_replicas, tuple(f"llama-{i}" for i in range(gone)), gone, message)
 
 
 def decide(
@@ -99,7 +99,7 @@ def test_the_count_falls_by_those_that_are_done_and_rates_count_no_more() -> Non
     report = decide(scale, marker)
     assert (scale.written, downward(report), marker.gone) == ([3], -1, 1)
     assert report.actuation.reason is Reason.SUCCEEDED_RESCALE
-    assert report.actuation.message == "4 -> 3; drains"
+    assert (report.actuation.message, report.actuation.emptied_nodes) == ("4 -> 3; drains", 1)
     assert report.next_history.scale_events == (ScaleEvent(report.now_seconds, -1),)
 
 
@@ -122,7 +122,7 @@ def test_who_is_asked(change: dict[str, Any], asked: list[str], written: list[in
 def test_a_refused_count_lets_nobody_go() -> None:
     marker = FakeMarker(done=2)
     report = decide(FakeScale(refuses=True), marker)
-    assert (marker.gone, report.actuation.reason) == (0, Reason.CONFLICT)
+    assert (marker.gone, report.actuation.reason, report.actuation.emptied_nodes) == (0, Reason.CONFLICT, 0)
     assert report.actuation.message == "refused; drains"
 
 
