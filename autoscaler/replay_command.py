@@ -182,7 +182,11 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
         *(a for each in policies for a in each.assumptions),
     )
     for each in policies:
-        assumptions = (*assumptions, *assumed_of_pools(each.name, each.accelerator_pools, fleet.nodes))
+        has_two_targets = each.identity.spot_target_name is not None
+        assumptions = (
+            *assumptions,
+            *assumed_of_pools(each.name, each.accelerator_pools, fleet.nodes, has_two_targets),
+        )
     return _Prepared(policies, fleet, load, drawn, (*assumptions, *before_the_run(policies, fleet, load, drawn)))
 
 

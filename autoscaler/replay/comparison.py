@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from autoscaler.controller.pool_report import Reporter
 from autoscaler.replay.cold_start import NODE_PHASE
 from autoscaler.replay.fleet_description import Fleet
+from autoscaler.replay.node_agreement import splits_targets
 from autoscaler.replay.policy_files import PoolIdentity, ReplayedPolicy, RunContext
 from autoscaler.replay.replay import ReplayRun, replay
 from autoscaler.replay.replica_work import work
@@ -16,6 +17,7 @@ from autoscaler.replay.result import PoolResult
 from autoscaler.replay.simulated_pool import PoolSetup
 from autoscaler.replay.trace import RequestTrace
 from autoscaler.replay.trace_load import TRACE_BEGINS_AT_SECONDS, TraceLoad
+from policies.capacity_split import CapacityType
 
 # What the first replicas are sized by.
 FIRST_SECONDS = 600.0
@@ -40,8 +42,8 @@ class Stage:
     seeds: tuple[int, ...] = (1,)
     tells: Callable[[str, int, float], bool] = field(default=lambda name, seed, share: True)
 
-    def setup(self, identity: PoolIdentity, initial_replicas: int) -> PoolSetup:
-        """The pool, called as the policy calls it."""
+    def setup(self, identity: PoolIdentity, initial_replicas: int, has_split: bool = False) -> PoolSetup:
+        """The pool, called as the policy calls it; with a split its two targets are simulated."""
         description = self.fleet.description
         return PoolSetup(
             namespace=identity.namespace,
@@ -56,6 +58,7 @@ class Stage:
             drain_grace_seconds=description.drain_grace_seconds,
             router=description.router,
             sampled_one_in=self.load.sampled_one_in,
+            spot_target_name=identity.spot_target_name if has_split else None,
         )
 
     def first_replicas(self, drawn: RequestTrace) -> int:
@@ -73,12 +76,14 @@ class Stage:
         """One run of one policy. The first replicas are within the policy's own bounds, and find room on nodes."""
         load, nodes = self.load, self.fleet.nodes
         first = min(max(self.first_replicas(drawn), policy.minimum), policy.maximum)
+        has_two = policy.identity.spot_target_name is not None and splits_targets(policy.accelerator_pools, nodes)
         if nodes is not None:
-            room = nodes.most_replicas(self.fleet.profile.accelerators_per_replica, load.sampled_one_in)
+            first_nodes = nodes.only(CapacityType.ON_DEMAND) if has_two else nodes
+            room = first_nodes.most_replicas(self.fleet.profile.accelerators_per_replica, load.sampled_one_in)
             first = first if room is None else min(first, room)
         return replay(
             policy.make(RunContext(load, seed, reporters)),
-            self.setup(policy.identity, first),
+            self.setup(policy.identity, first, has_two),
             load.requests(drawn),
             ReplayRun(
                 starts_at_seconds=load.starts_at_seconds,

@@ -27,8 +27,22 @@ def as_if_managed(pool: AcceleratorPool) -> AcceleratorPool:
     return replace(pool, spec=spec)
 
 
-def assumed_of_pools(policy: str, pools: Sequence[ReadAcceleratorPool], nodes: NodesSetup | None) -> Iterator[str]:
+def splits_targets(pools: Sequence[ReadAcceleratorPool], nodes: NodesSetup | None) -> bool:
+    """Whether two targets of a policy can be told apart on this fleet: an AcceleratorPool names its spot NodePool."""
+    if nodes is None:
+        return False
+    spot = {pool.name for pool in nodes.node_pools if pool.capacity_type is CapacityType.SPOT}
+    return any(each.pool.spec.node_pools.spot in spot for each in pools)
+
+
+def assumed_of_pools(
+    policy: str, pools: Sequence[ReadAcceleratorPool], nodes: NodesSetup | None, has_two_targets: bool = False
+) -> Iterator[str]:
     """What is assumed of a policy's AcceleratorPools on this fleet, a sentence each."""
+    if has_two_targets and splits_targets(pools, nodes):
+        yield f"{policy}: all first replicas are on demand; those on spot come as the split has it"
+    elif has_two_targets:
+        yield f"{policy}: its two targets are replayed as one, as the fleet has no nodes of its spot NodePool"
     if nodes is not None and not pools:
         limits = "the limits of the FLEET.yaml" if any(pool.limits for pool in nodes.node_pools) else "no limits"
         yield f"{policy}: no AcceleratorPool; its nodes have {limits}"
@@ -43,8 +57,8 @@ def assumed_of_pools(policy: str, pools: Sequence[ReadAcceleratorPool], nodes: N
             yield f"{policy}: AcceleratorPool {name} has no nodeShape, so limits stay as the FLEET.yaml states them"
         elif spec.mode is not AcceleratorPoolMode.MANAGE:
             yield f"{policy}: AcceleratorPool {name} is in mode {spec.mode.value}; replayed as if it were Manage"
-        if nodes is not None and spec.prewarm is not None and spec.prewarm.placeholder_ref is not None:
-            yield f"{policy}: AcceleratorPool {name} holds nodes by placeholder pods, which are not simulated"
+        if nodes is not None and spec.prewarm is not None and spec.prewarm.holds_nodes:
+            yield f"{policy}: AcceleratorPool {name} holds nodes by {spec.prewarm.method}, which is not simulated"
 
 
 def disagreements(pools: Sequence[ReadAcceleratorPool], nodes: NodesSetup) -> Iterator[str]:

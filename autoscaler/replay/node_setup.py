@@ -73,6 +73,10 @@ class NodesSetup:
             return sum(limited) // math.ceil(accelerators_per_replica / each) * copies
         return sum(limited) * (each // accelerators_per_replica) * copies
 
+    def only(self, capacity_type: CapacityType) -> NodesSetup:
+        """The nodes of one kind."""
+        return replace(self, node_pools=tuple(each for each in self.node_pools if each.capacity_type is capacity_type))
+
     def without_trouble(self) -> NodesSetup:
         """One NodePool on demand without limits, losses and chance; empty nodes go as soon as any of these would."""
         soonest = min(pool.consolidate_after_seconds for pool in self.node_pools)

@@ -14,7 +14,6 @@ from autoscaler.api.document import GROUP
 from autoscaler.api.inference_scaler import (
     KIND,
     InferenceScaler,
-    InferenceScalerSpec,
     InvalidInferenceScaler,
     parse_inference_scaler,
 )
@@ -39,6 +38,7 @@ class PoolIdentity:
     name: str
     target_name: str
     engine: str
+    spot_target_name: str | None = None  # of two targets; it is simulated where the fleet has spot nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,18 @@ def read_policies(paths: Sequence[Path]) -> tuple[ReplayedPolicy, ...] | Policie
 def reconciled_policy(scaler: InferenceScaler, pools: Sequence[ReadAcceleratorPool] = ()) -> ReplayedPolicy:
     """An InferenceScaler under the production reconciler; of the AcceleratorPools the one that it refers to counts."""
     assumptions = tuple(_assumptions(scaler))
-    scaler = _with_one_target(scaler)
     spec = scaler.spec
     reference = spec.accelerator_pool_ref
     own = tuple(each for each in pools if reference is not None and each.pool.name == reference.name)
     return ReplayedPolicy(
         name=scaler.name,
-        identity=PoolIdentity(scaler.namespace, scaler.name, spec.first_target_ref.name, spec.engine.value),
+        identity=PoolIdentity(
+            scaler.namespace,
+            scaler.name,
+            spec.first_target_ref.name,
+            spec.engine.value,
+            None if spec.capacity_types is None else spec.capacity_types.spot.scale_target_ref.name,
+        ),
         minimum=spec.min_replicas,
         maximum=spec.max_replicas,
         make=lambda run: ReconciledPolicy(
@@ -206,19 +211,6 @@ def _objectives(scaler: InferenceScaler) -> LatencyObjectives | None:
 def _assumptions(scaler: InferenceScaler) -> Iterator[str]:
     if scaler.spec.mode is not Mode.SCALE:
         yield f"{scaler.name}: its mode is {scaler.spec.mode.value}; replayed as if it were Scale"
-    if scaler.spec.capacity_types is not None:
-        yield (
-            f"{scaler.name}: its two targets are replayed as one; which replicas are on spot follows from the limits "
-            "and weights of the NodePools"
-        )
-
-
-def _with_one_target(scaler: InferenceScaler) -> InferenceScaler:
-    """A simulated pool is one Deployment."""
-    if scaler.spec.capacity_types is None:
-        return scaler
-    one = {"capacity_types": None, "scale_target_ref": scaler.spec.first_target_ref.model_dump()}
-    return replace(scaler, spec=InferenceScalerSpec.model_validate({**scaler.spec.model_dump(), **one}))
 
 
 def _with_unique_names(policies: Sequence[ReplayedPolicy]) -> Sequence[ReplayedPolicy]:

@@ -65,6 +65,10 @@ class ReconciledPolicy:
         actuators = dict.fromkeys(Mode, fleet)
         simulated, pools = fleet if isinstance(fleet, SimulatedFleet) else None, self._accelerator_pools
         nodes = None if simulated is None else simulated.nodes
+        node_capacity = node_capacity_of(nodes, pools) if nodes is not None and pools else None
+        if simulated is not None and node_capacity is not None:
+            simulated.asked_for = node_capacity.asked_for
+        scalers = [scaler if _has_two(simulated, scaler) else with_one_target(scaler) for scaler in self._scalers]
         reconciler = Reconciler(
             fleet,
             fleet,
@@ -72,10 +76,23 @@ class ReconciledPolicy:
             HistoryStore(),
             self._reporters,
             foresight=self._foresight,
-            node_capacity=node_capacity_of(nodes, pools) if nodes is not None and pools else None,
+            node_capacity=node_capacity,
             marker=None if simulated is None or nodes is None else SimulatedVictims(nodes, simulated.pool_of),
         )
-        return (_ReconcilerTick(reconciler, fleet, self._scalers, self._tick_seconds),)
+        return (_ReconcilerTick(reconciler, fleet, tuple(scalers), self._tick_seconds),)
+
+
+def with_one_target(scaler: InferenceScaler) -> InferenceScaler:
+    """The scaler with its first target alone, for a fleet without spot nodes."""
+    if scaler.spec.capacity_types is None:
+        return scaler
+    one = {"capacity_types": None, "scale_target_ref": scaler.spec.first_target_ref.model_dump()}
+    return replace(scaler, spec=InferenceScalerSpec.model_validate({**scaler.spec.model_dump(), **one}))
+
+
+def _has_two(fleet: SimulatedFleet | None, scaler: InferenceScaler) -> bool:
+    pool = None if fleet is None else fleet.pools.get(scaler.key)
+    return pool is not None and pool.setup.spot_target_name is not None
 
 
 def _as_if_we_wrote(scaler: InferenceScaler) -> InferenceScaler:

@@ -13,6 +13,7 @@ import numpy as np
 from autoscaler.replay.cold_start import ColdStart
 from autoscaler.replay.replica_profile import ReplicaProfile
 from autoscaler.replay.serving_replica import ServingReplica
+from policies.capacity_split import CapacityType
 
 # A Deployment's own maxSurge; maxUnavailable is taken to be 0, as is usual for replicas that take minutes to start.
 SURGE_SHARE = 0.25
@@ -34,6 +35,7 @@ class SimulatedPod:
     ends_at: float = math.inf
     is_wedged: bool = False
     is_reclaimed: bool = False  # its node has had its notice
+    capacity_type: CapacityType | None = None  # the only kind of node that it runs on; None: it runs on any
     deletion_cost: int = 0  # of ready pods that with the lowest goes first
     node_seconds: float | None = None  # how long it has waited for its node, where nodes are simulated
 
@@ -49,7 +51,7 @@ class ReplicaSet:
     def __init__(
         self, name: str, profile: ReplicaProfile, cold_start: ColdStart, generator: np.random.Generator
     ) -> None:
-        self.wanted = 0
+        self._wanted: dict[CapacityType | None, int] = {}
         self.starting: list[SimulatedPod] = []
         self.ready: list[SimulatedPod] = []
         self.draining: list[SimulatedPod] = []
@@ -62,6 +64,11 @@ class ReplicaSet:
         self._generator = generator
         self._revision = 1
         self._created = 0
+    @property
+    def wanted(self) -> int:
+        """The pods of all kinds together that are asked for."""
+        return sum(self._wanted.values())
+
 
     @property
     def pods(self) -> int:
@@ -73,16 +80,18 @@ class ReplicaSet:
         """Pods that wait for a node."""
         return [pod for pod in self.starting if math.isinf(pod.ready_at)]
 
-    def add_ready(self, replicas: int, now_seconds: float) -> None:
+    def add_ready(self, replicas: int, now_seconds: float, capacity_type: CapacityType | None = None) -> None:
         """Adds pods that become ready at once, as at the beginning of a run."""
-        self.wanted += replicas
-        self.starting += [self._make_pod(now_seconds, now_seconds) for _ in range(replicas)]
+        self._wanted[capacity_type] = self._wanted.get(capacity_type, 0) + replicas
+        self.starting += [self._make_pod(now_seconds, now_seconds, capacity_type) for _ in range(replicas)]
 
-    def set_wanted(self, replicas: int, now_seconds: float, grace_seconds: float) -> None:
-        """Another count: missing pods start. Of surplus ones those that start go first, then those with the lowest
-        deletion cost, then those that share a node with the most others, then the youngest: as a ReplicaSet does it.
+    def set_wanted(
+        self, replicas: int, now_seconds: float, grace_seconds: float, capacity_type: CapacityType | None = None
+    ) -> None:
+        """Another count of a kind: missing pods start. Of surplus ones those that start go first, then those with the
+        lowest deletion cost, then those that share a node with the most others, then the youngest, as in a ReplicaSet.
         """
-        self.wanted = replicas
+        self._wanted[capacity_type] = replicas
         self._fit(now_seconds, grace_seconds)
 
     def start_ready(self, now_seconds: float) -> list[SimulatedPod]:
@@ -131,31 +140,42 @@ class ReplicaSet:
                 pod.ready_at = now_seconds + self.cold_start.draw_seconds(pod.generator)
 
     def _fit(self, now_seconds: float, grace_seconds: float) -> None:
-        allowed = self.wanted + (math.ceil(SURGE_SHARE * self.wanted) if self.is_rolling_out else 0)
-        for _ in range(min(allowed - self.pods, self.wanted - self._of_this_revision())):
-            self.starting.append(self._make_pod(now_seconds, math.inf))
+        for capacity_type, wanted in self._wanted.items():
+            self._fit_kind(capacity_type, wanted, now_seconds, grace_seconds)
+
+    def _fit_kind(
+        self, capacity_type: CapacityType | None, wanted: int, now_seconds: float, grace_seconds: float
+    ) -> None:
+        """Each kind is a Deployment of its own."""
+        starting = [pod for pod in self.starting if pod.capacity_type is capacity_type]
+        ready = [pod for pod in self.ready if pod.capacity_type is capacity_type]
+        pods = len(starting) + len(ready)
+        newest = sum(pod.revision == self._revision for pod in (*starting, *ready))
+        allowed = wanted + (math.ceil(SURGE_SHARE * wanted) if self.is_rolling_out else 0)
+        for _ in range(min(allowed - pods, wanted - newest)):
+            made = self._make_pod(now_seconds, math.inf, capacity_type)
             if self.has_nodes:
-                newest = self.starting[-1]
-                newest.ready_at = now_seconds + self.cold_start.draw_seconds(newest.generator)
-        for _ in range(self.pods - allowed):
-            if self.starting:
-                self.starting.remove((self.nodeless or self.starting)[-1])
+                made.ready_at = now_seconds + self.cold_start.draw_seconds(made.generator)
+            self.starting.append(made)
+        for _ in range(pods - allowed):
+            if starting:
+                goes = ([pod for pod in starting if math.isinf(pod.ready_at)] or starting)[-1]
+                starting.remove(goes)
+                self.starting.remove(goes)
             else:
-                victim = max(self.ready, key=self._rank_of_victim)
+                victim = max(ready, key=self._rank_of_victim)
+                ready.remove(victim)
                 self._drain(victim, now_seconds + grace_seconds)
 
     def _rank_of_victim(self, pod: SimulatedPod) -> tuple[int, int, int, float, str]:
         return (-pod.revision, -pod.deletion_cost, self.neighbours(pod), pod.ready_at, pod.name)
-
-    def _of_this_revision(self) -> int:
-        return sum(pod.revision == self._revision for pod in (*self.starting, *self.ready))
 
     def _drain(self, pod: SimulatedPod, ends_at: float) -> None:
         self.ready.remove(pod)
         pod.ends_at = ends_at
         self.draining.append(pod)
 
-    def _make_pod(self, now_seconds: float, ready_at: float) -> SimulatedPod:
+    def _make_pod(self, now_seconds: float, ready_at: float, capacity_type: CapacityType | None = None) -> SimulatedPod:
         self._created += 1
         (generator,) = self._generator.spawn(1)
         return SimulatedPod(
@@ -166,5 +186,6 @@ class ReplicaSet:
             scrape_luck=float(generator.uniform()),
             popularity=float(generator.lognormal(-0.5, 1.0)),
             generator=generator,
+            capacity_type=capacity_type,
             serving=ServingReplica(self._profile, now_seconds),
         )

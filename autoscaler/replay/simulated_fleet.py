@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.observers.metrics import PoolKey, PoolQuery
-from autoscaler.observers.workload import ScaleTarget, Workload, WorkloadUnavailable
+from autoscaler.observers.workload import ScaleTarget, TargetPart, Workload, WorkloadUnavailable
 from autoscaler.replay.serving_replica import Request
 from autoscaler.replay.simulated_metrics import SimulatedMetrics
 from autoscaler.replay.simulated_nodes import STEP_SECONDS, SimulatedNodes
@@ -38,6 +38,8 @@ class SimulatedFleet:
         one at once. Nodes that a sampled fleet stands on stand for as many as its replicas do.
         """
         self.nodes = nodes
+        # For which count two targets as they stand were made; None where that is not known.
+        self.asked_for: Callable[[PoolKey, Sequence[TargetPart]], int | None] = lambda _key, _parts: None
         self._next_step = started_at_seconds + STEP_SECONDS
         self.now_seconds = started_at_seconds
         self._pools: dict[PoolKey, SimulatedPool] = {}
@@ -79,16 +81,19 @@ class SimulatedFleet:
                 f"{reference.kind} {scaler.namespace}/{reference.name} is not part of the simulated fleet",
             )
         cold_start = learn_cold_start(pool.starts, scaler.spec.cold_start.prior_seconds)
-        counts = pool.replicas
+        parts = _parts(pool)
+        asked_for = self.asked_for(scaler.key, parts) if parts else None
+        counts = pool.replicas if asked_for is None else pool.replicas_of(asked_for)
         late = min(pool.starting_longer_than(cold_start.start_limit_seconds), counts.starting)
         return Workload(
-            target=pool.setup.target_at(len(pool.count_changes)),
+            target=parts[0].target if parts else pool.target_now(),
             replicas=replace(counts, starting=counts.starting - late, stuck=counts.stuck + late),
             pods=pool.pods,
             is_rolling_out=pool.is_rolling_out,
             accelerators_per_replica=None if self.nodes is None else pool.setup.profile.accelerators_per_replica,
             cold_start=cold_start if pool.starts else None,
             starts=pool.starts,
+            parts=parts,
         )
 
     def observe_metrics(
@@ -102,11 +107,13 @@ class SimulatedFleet:
         pool = self.pool_of(target)
         if pool is None:
             return ActuationFailed(Reason.FAILED_UPDATE_SCALE, f"{target.name} is not part of the simulated fleet")
-        if pool.spec_replicas != from_replicas or str(len(pool.count_changes)) != target.resource_version:
+        kind = pool.kind_of(target.name)
+        count = pool.count_of(kind)
+        if count != from_replicas or pool.target_now(kind) != target:
             return ActuationFailed(
-                Reason.CONFLICT, f"{target.name} has {pool.spec_replicas} replicas and was changed since it was read"
+                Reason.CONFLICT, f"{target.name} has {count} replicas and was changed since it was read"
             )
-        pool.scale(to_replicas)
+        pool.scale(to_replicas, capacity_type=kind)
         return Actuated(Reason.SUCCEEDED_RESCALE, f"scaled from {from_replicas} to {to_replicas}")
 
     def _observe_pool(self, query: PoolQuery, now_seconds: float) -> MetricsObservation | ObservationUnavailable:
@@ -122,6 +129,13 @@ class SimulatedFleet:
     def pool_of(self, target: ScaleTarget) -> SimulatedPool | None:
         """The pool behind a target; None where none is."""
         for pool in self._pools.values():
-            if (pool.setup.namespace, pool.setup.target_name) == (target.namespace, target.name):
+            if pool.setup.namespace == target.namespace and target.name in pool.setup.kinds.values():
                 return pool
         return None
+
+
+def _parts(pool: SimulatedPool) -> tuple[TargetPart, ...]:
+    """The two targets of a pool; none where it has one."""
+    return tuple(
+        TargetPart(kind, pool.target_now(kind), pool.counts_of(kind)) for kind in pool.setup.kinds if kind is not None
+    )

@@ -7,7 +7,7 @@ pods on the fullest node that has room, empty nodes given back after a delay.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autoscaler.replay.node_places import Shape, find_place, missing_nodes, shape_of_replica
@@ -70,8 +70,8 @@ class SimulatedNodes:
         shape = self._shape(pool)
         pool.use_nodes(self._neighbours)
         for pod in pool.existing_pods:
-            self._begin_with_room_for(shape)
-            place = find_place(shape, self._nodes(lambda node: True))
+            self._begin_with_room_for(shape, pod.capacity_type)
+            place = find_place(shape, self._nodes_of(pod.capacity_type))
             assert place is not None
             self._occupy(_Placed(pool, pod, shape, place))
             for node in place:
@@ -109,19 +109,25 @@ class SimulatedNodes:
             waiting.sort(key=lambda pair: pair[1].created_at)
             left = [(pool, pod) for pool, pod in waiting if not self._place(pool, pod)]
             # A pod that was made in this step waits for the next: what it replaces may be about to free its place.
-            self._launch_for([self._shape(pool) for pool, pod in left if pod.created_at < now_seconds])
+            missed = [(self._shape(pool), pod.capacity_type) for pool, pod in left if pod.created_at < now_seconds]
+            for kind in dict.fromkeys(kind for _, kind in missed):
+                self._launch_for([shape for shape, of_kind in missed if of_kind is kind], kind)
         self._consolidate()
         self._count()
 
     def _shape(self, pool: SimulatedPool) -> Shape:
         return shape_of_replica(pool.setup.profile.accelerators_per_replica, self.setup.shape.accelerators)
 
-    def _nodes(self, wanted: Callable[[SimulatedNode], bool]) -> list[SimulatedNode]:
-        return [node for pool in self._by_weight for node in pool.nodes if not node.is_deleting and wanted(node)]
+    def _pools_of(self, kind: CapacityType | None) -> list[SimulatedNodePool]:
+        """The NodePools on whose nodes pods of a kind may run, the one that is asked first at the beginning."""
+        return [pool for pool in self._by_weight if kind is None or pool.setup.capacity_type is kind]
 
-    def _begin_with_room_for(self, shape: Shape) -> None:
-        while find_place(shape, self._nodes(lambda node: True)) is None:
-            pool = next((pool for pool in self._by_weight if pool.has_room()), None)
+    def _nodes_of(self, kind: CapacityType | None) -> list[SimulatedNode]:
+        return [node for pool in self._pools_of(kind) for node in pool.nodes if not node.is_deleting]
+
+    def _begin_with_room_for(self, shape: Shape, kind: CapacityType | None) -> None:
+        while find_place(shape, self._nodes_of(kind)) is None:
+            pool = next((pool for pool in self._pools_of(kind) if pool.has_room()), None)
             if pool is None:
                 raise ValueError("the limits of the NodePools have no room for the first replicas")
             pool.begin_with_node(self.now_seconds)
@@ -129,7 +135,7 @@ class SimulatedNodes:
     def _place(self, pool: SimulatedPool, pod: SimulatedPod) -> bool:
         """Puts a pod on nodes that are ready, and lets it start; the image is pulled once a node."""
         now, shape, key = self.now_seconds, self._shape(pool), pool.setup.key
-        place = find_place(shape, self._nodes(lambda node: node.ready_at <= now))
+        place = find_place(shape, [node for node in self._nodes_of(pod.capacity_type) if node.ready_at <= now])
         if place is None:
             return False
         image_seconds, load_seconds = pool.draw_start(pod)
@@ -146,11 +152,11 @@ class SimulatedNodes:
             node.empty_since = math.inf
         self._placed.append(placed)
 
-    def _launch_for(self, waiting: Sequence[Shape]) -> None:
-        free = {node.name: node.free_accelerators for node in self._nodes(lambda node: True)}
+    def _launch_for(self, waiting: Sequence[Shape], kind: CapacityType | None) -> None:
+        free = {node.name: node.free_accelerators for node in self._nodes_of(kind)}
         missing = missing_nodes(waiting, free, self.setup.shape.accelerators)
         trace_seconds = self.now_seconds - self._trace_began_at
-        for pool in self._by_weight:
+        for pool in self._pools_of(kind):
             while missing and pool.launch(self.now_seconds, trace_seconds) is not None:
                 missing -= 1
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from autoscaler.replay.routers import ROUTERS, RouterName
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample, ScrapeSettings
 from autoscaler.replay.serving_counters import ServingSnapshot
 from autoscaler.replay.serving_replica import Request
+from policies.capacity_split import CapacityType, TargetCounts
 from policies.cold_start import KEPT_STARTS, ObservedStart
 from policies.observation import ReplicaCounts
 
@@ -45,6 +46,7 @@ class PoolSetup:
     drain_grace_seconds: float = 600.0
     router: RouterName = RouterName.LEAST_LOADED
     sampled_one_in: int = 1  # each simulated replica stands for so many, under a load that is sampled alike
+    spot_target_name: str | None = None  # of a second Deployment, on spot; the first is on demand then
     keeps_latencies: bool = False  # of every request, 12 bytes each; else only those of the last two minutes
 
     @property
@@ -52,14 +54,22 @@ class PoolSetup:
         """(namespace, name) of the InferenceScaler."""
         return (self.namespace, self.name)
 
-    def target_at(self, changes: int) -> ScaleTarget:
-        """The target of the count; how often the count has changed is its version."""
+    @property
+    def kinds(self) -> Mapping[CapacityType | None, str]:
+        """The Deployments by the kind of node that they run on; None: on any."""
+        if self.spot_target_name is None:
+            return {None: self.target_name}
+        return {CapacityType.ON_DEMAND: self.target_name, CapacityType.SPOT: self.spot_target_name}
+
+    def target_at(self, changes: int, capacity_type: CapacityType | None = None) -> ScaleTarget:
+        """The target of a count; how often the count has changed is its version."""
+        name = self.kinds.get(capacity_type, self.target_name)
         return ScaleTarget(
             namespace=self.namespace,
             kind="Deployment",
-            name=self.target_name,
-            path=f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.target_name}/scale",
-            uid=f"simulated-{self.target_name}",
+            name=name,
+            path=f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{name}/scale",
+            uid=f"simulated-{name}",
             resource_version=str(changes),
         )
 
@@ -106,23 +116,49 @@ class SimulatedPool:
         self._next_view = started_at_seconds
         self.starts: tuple[ObservedStart, ...] = ()  # the last that have ended, oldest first
         self._uses_nodes = False
-        self._spec_replicas = setup.initial_replicas
-        self._replicas.add_ready(self._simulated(setup.initial_replicas), started_at_seconds)
+        first, *others = setup.kinds
+        self._counts: dict[CapacityType | None, int] = {first: setup.initial_replicas, **dict.fromkeys(others, 0)}
+        self._changes: Counter[CapacityType | None] = Counter()
+        self._replicas.add_ready(self._simulated(setup.initial_replicas), started_at_seconds, first)
         self._make_ready(started_at_seconds)
 
     @property
     def spec_replicas(self) -> int:
         """How many replicas were last asked for."""
-        return self._spec_replicas
+        return sum(self._counts.values())
 
     @property
     def replicas(self) -> ReplicaCounts:
-        """The replicas as the API server would show them.
+        """The replicas as the API server would show them."""
+        return self.replicas_of(self.spec_replicas)
+
+    def target_now(self, capacity_type: CapacityType | None = None) -> ScaleTarget:
+        """The target of a count as it stands."""
+        return self.setup.target_at(self._changes[capacity_type], capacity_type)
+
+    def kind_of(self, target_name: str) -> CapacityType | None:
+        """The kind of node of a Deployment of the pool."""
+        return next(kind for kind, name in self.setup.kinds.items() if name == target_name)
+
+    def count_of(self, capacity_type: CapacityType | None) -> int:
+        """How many replicas one of its Deployments was last asked for."""
+        return self._counts[capacity_type]
+
+    def counts_of(self, capacity_type: CapacityType | None) -> TargetCounts:
+        """One of its Deployments: what was asked for, what serves, what has its node."""
+        each, existing = self.setup.sampled_one_in, (*self._replicas.starting, *self._replicas.ready)
+        ready = sum(pod.capacity_type is capacity_type for pod in self._replicas.ready) * each
+        placed = sum(pod.capacity_type is capacity_type and math.isfinite(pod.ready_at) for pod in existing) * each
+        spec = self._counts[capacity_type]
+        return TargetCounts(spec, min(ready, spec), min(placed, spec))
+
+    def replicas_of(self, spec: int) -> ReplicaCounts:
+        """The replicas as if so many were asked for: of two targets more may stand while their shares change.
 
         Those that wait for a node are stuck: at once, and where nodes are simulated after the time that a launch may
         take, as for the live controller.
         """
-        spec, each = self._spec_replicas, self.setup.sampled_one_in
+        each = self.setup.sampled_one_in
         made_before = self.now_seconds - (UNSCHEDULABLE_LIMIT_SECONDS if self._uses_nodes else 0.0)
         nodeless = sum(pod.created_at <= made_before for pod in self._replicas.nodeless) * each
         ready = min(len(self._replicas.ready) * each, spec)
@@ -180,11 +216,20 @@ class SimulatedPool:
         preemptions = self._ended_preemptions + sum(pod.serving.counters.preemptions for pod in pods)
         return preemptions * self.setup.sampled_one_in
 
-    def scale(self, replicas: int, reason: str = "", message: str = "") -> None:
-        """Asks for so many replicas: new ones start; surplus ones go, first those that start, then the youngest."""
-        self.count_changes.append(CountChange(self.now_seconds, self.spec_replicas, replicas, reason, message))
-        self._spec_replicas = replicas
-        self._replicas.set_wanted(self._simulated(replicas), self.now_seconds, self.setup.drain_grace_seconds)
+    def scale(
+        self, replicas: int, reason: str = "", message: str = "", capacity_type: CapacityType | None = None
+    ) -> None:
+        """Asks for so many replicas: new ones start; surplus ones go, first those that start, then the youngest.
+
+        Of two targets `capacity_type` says which one is meant.
+        """
+        before = self.spec_replicas
+        after = before - self._counts[capacity_type] + replicas
+        self.count_changes.append(CountChange(self.now_seconds, before, after, reason, message))
+        self._counts[capacity_type] = replicas
+        self._changes[capacity_type] += 1
+        grace_seconds = self.setup.drain_grace_seconds
+        self._replicas.set_wanted(self._simulated(replicas), self.now_seconds, grace_seconds, capacity_type)
 
     def explain_last_change(self, reason: str, message: str) -> None:
         """Gives the newest change of the count the policy's words."""

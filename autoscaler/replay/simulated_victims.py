@@ -9,6 +9,7 @@ from autoscaler.actuators.victim_marker import ChosenVictims
 from autoscaler.observers.workload import LivePod, ScaleTarget
 from autoscaler.replay.simulated_nodes import SimulatedNodes
 from autoscaler.replay.simulated_pool import SimulatedPool
+from policies.capacity_split import CapacityType
 from policies.victims import NodesOfSplit, PlacedReplica, choose_victims
 from policies.wording import counted
 
@@ -32,10 +33,14 @@ class SimulatedVictims:
         pool = self._pool_of(target)
         if pool is None:
             return ChosenVictims(to_replicas, (), 0, "")
-        victims = choose_victims(self._placed(pool), -(-(from_replicas - to_replicas) // self._nodes.copies), split)
+        kind = pool.kind_of(target.name)
+        victims = choose_victims(
+            self._placed(pool, kind), -(-(from_replicas - to_replicas) // self._nodes.copies), split
+        )
         ranks = {name: rank - len(victims.names) for rank, name in enumerate(victims.names)}
         for pod in pool.existing_pods:
-            pod.deletion_cost = ranks.get(pod.name, 0)
+            if pod.capacity_type is kind:
+                pod.deletion_cost = ranks.get(pod.name, 0)
         emptied = len(victims.emptied_nodes) * self._nodes.copies
         return ChosenVictims(to_replicas, victims.names, emptied, f"{counted(emptied, 'node')} will be empty")
 
@@ -55,10 +60,10 @@ class SimulatedVictims:
     def note_written(self, target: ScaleTarget, victims: ChosenVictims) -> None:
         """Nothing is remembered."""
 
-    def _placed(self, pool: SimulatedPool) -> Iterator[PlacedReplica]:
+    def _placed(self, pool: SimulatedPool, kind: CapacityType | None) -> Iterator[PlacedReplica]:
         for pod in pool.existing_pods:
-            if math.isfinite(pod.ends_at):
-                continue  # it goes already
+            if math.isfinite(pod.ends_at) or pod.capacity_type is not kind:
+                continue  # it goes already, or is the other target's
             node = self._nodes.node_of(pod)
             yield PlacedReplica(
                 name=pod.name,

@@ -139,7 +139,12 @@ def read_input(request: TuneRequest) -> TuningInput | InputRefused:
         *whose,
         *fleet.assumptions,
         *policy.replayed.assumptions,
-        *assumed_of_pools(policy.scaler.name, policy.replayed.accelerator_pools, fleet.nodes),
+        *assumed_of_pools(
+            policy.scaler.name,
+            policy.replayed.accelerator_pools,
+            fleet.nodes,
+            policy.replayed.identity.spot_target_name is not None,
+        ),
         *part_assumptions(scenes, request.seed),
         *(
             each
