@@ -91,7 +91,14 @@ class ScalingParameters(ParameterModel):
             "that names no vote at all; else nothing is learned."
         ),
     )
-    behavior: ScalingBehavior = ScalingBehavior()
+    behavior: ScalingBehavior = Field(
+        default=ScalingBehavior(),
+        description=(
+            "Both directions; a direction or a field that is left out has its default. Left out as a whole, or stated "
+            "as autoscaling/v2 has it, a pool that names no vote shrinks to the highest recommendation of 600 s, by at "
+            "most 20 Percent in 120 s."
+        ),
+    )
     schedules: tuple[ScheduleWindow, ...] = Field(
         default=(),
         max_length=32,

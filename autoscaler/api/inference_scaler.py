@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from autoscaler.api.document import RefusedObject, parse_object
 from policies.capacity.objectives import LatencyObjectives
+from policies.constraints.behavior import UNHURRIED_BEHAVIOR, ScalingBehavior
 from policies.parameter_model import CelRule, ParameterModel
 from policies.parameters import Mode, ScalingParameters, SignalParameters
 from policies.recommenders.forecast import ForecastMode, ForecastParameters
@@ -266,13 +267,15 @@ class InferenceScalerSpec(ScalingParameters):
     def parameters(self) -> ScalingParameters:
         """The part that `decide` reads, without the rest: it goes into every decision record.
 
-        A pool of which nothing is said but its engine gets objectives, by which it votes, and a forecast that acts
-        while it is better than the last value.
+        A pool of which nothing is said but its engine gets objectives, by which it votes, a forecast that acts while it
+        is better than the last value, and shrinks without a hurry.
         """
         stated = {name: getattr(self, name) for name in ScalingParameters.model_fields}
         if self.engine is not EngineName.CUSTOM and not self._names_a_vote:
             stated["objectives"] = self.objectives or LatencyObjectives()
             stated["forecast"] = self.forecast or ForecastParameters(mode=ForecastMode.ACTIVE)
+            if self.behavior == ScalingBehavior():
+                stated["behavior"] = UNHURRIED_BEHAVIOR
         return ScalingParameters(**stated)
 
     @property

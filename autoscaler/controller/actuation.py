@@ -115,7 +115,7 @@ def _outcome(
         # A replacement beyond the plan is no growth of the pool: rate policies do not count it.
         planned = planned_replicas(considered.decision_input.history, current)
         wanted = desired + result.kept_replicas - history.replaced_replicas
-        history = with_rescale(history, scaler.spec.behavior, now_seconds, planned, wanted)
+        history = with_rescale(history, scaler.spec.parameters.behavior, now_seconds, planned, wanted)
     emptied_nodes = result.emptied_nodes if isinstance(result, Actuated) else 0
     return ActuationOutcome(result.reason, result.message, emptied_nodes), history
 

@@ -159,7 +159,8 @@ class Reconciler:
     ) -> Considered:
         history = self._histories.recall(scaler, workload.replicas.spec, now_seconds)
         if scaler.spec.mode is Mode.EXTERNAL_METRIC:
-            history = with_followed_rescale(history, scaler.spec.behavior, now_seconds, workload.replicas.spec)
+            behavior = scaler.spec.parameters.behavior
+            history = with_followed_rescale(history, behavior, now_seconds, workload.replicas.spec)
         else:
             history = with_owner_of_zero(history, workload.replicas.spec, workload.is_count_ours)
         capacity = self._learn_capacity(scaler, seen, workload, now_seconds)

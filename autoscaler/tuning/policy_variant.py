@@ -64,10 +64,12 @@ def effective_value(scaler: InferenceScaler, path: str) -> Value:
 
     A policy without a word on forecasts is one whose forecast is off, unless it names no vote at all.
     """
-    if path == FORECAST_MODE and scaler.spec.forecast is None:
-        by_default = scaler.spec.parameters.forecast
-        return (ForecastMode.OFF if by_default is None else by_default.mode).value
-    found: Any = scaler.spec.model_dump(mode="json", by_alias=True)
+    if path == FORECAST_MODE and scaler.spec.parameters.forecast is None:
+        return ForecastMode.OFF.value
+    found: Any = {
+        **scaler.spec.model_dump(mode="json", by_alias=True),
+        **scaler.spec.parameters.model_dump(mode="json", by_alias=True),
+    }
     for part in path_parts(path):
         if found is None:
             return None

@@ -1,7 +1,8 @@
 """How fast may a pool grow and shrink? The parameters of the HorizontalPodAutoscaler's `behavior`, field for field.
 
-Names, bounds and defaulting (per field and per direction) are those of autoscaling/v2 in Kubernetes 1.37; only the
-default tolerance is ours. `stabilization.py`, `rate_limit.py` and `tolerance.py` are the rules that use them.
+Names, bounds and defaulting (per field and per direction) are those of autoscaling/v2 in Kubernetes 1.37; ours are the
+default tolerance, and what a pool gets that states nothing at all (`UNHURRIED_BEHAVIOR`). `stabilization.py`,
+`rate_limit.py` and `tolerance.py` are the rules that use them.
 """
 
 from __future__ import annotations
@@ -105,3 +106,13 @@ class ScalingBehavior(ParameterModel):
 
     scale_up: ScaleUpRules = ScaleUpRules()
     scale_down: ScaleDownRules = ScaleDownRules()
+
+
+# Of a pool that states none and names no vote. In simulation, on a recorded hour whose load comes in waves, 300 s and
+# any rate turned round five times an hour, this once, for some 5 % more accelerator-hours.
+UNHURRIED_BEHAVIOR = ScalingBehavior(
+    scale_down=ScaleDownRules(
+        stabilization_window_seconds=600,
+        policies=(ScalingPolicy(type=PolicyType.PERCENT, value=20, period_seconds=120),),
+    )
+)

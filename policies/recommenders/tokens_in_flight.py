@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR, LearnedCapacity
+from policies.capacity.learned_capacity import LearnedCapacity
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
@@ -38,6 +38,7 @@ NAME = "tokensInFlight"
 # of what it holds at its objectives. Where that is not learned, it is taken to be its KV cache (mean KV usage at a
 # 50 ms token latency lies between 0.33 and 0.66 for prompts of 750 to 4300 tokens).
 SAFE_SHARE_OF_CAPACITY = 0.5
+UTILIZATION_AT_THAT_SHARE = 0.70  # the safe utilisation at which the share is a half
 
 
 def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
@@ -81,7 +82,7 @@ def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRe
 def _safe_tokens(metrics: MetricsObservation, learned: LearnedCapacity | None) -> float | NoOpinion:
     """0.5 C u / 0.70 as learned: 0.5 x 54 000 = 27 000 at u = 0.70; else half of the KV cache."""
     if learned is not None:
-        return SAFE_SHARE_OF_CAPACITY * learned.tokens_in_flight * learned.safe_utilization / SAFE_UTILIZATION_PRIOR
+        return SAFE_SHARE_OF_CAPACITY * learned.tokens_in_flight * learned.safe_utilization / UTILIZATION_AT_THAT_SHARE
     capacity = known_signal(metrics, Signal.KV_CACHE_CAPACITY_TOKENS)
     if isinstance(capacity, NoOpinion):
         return NoOpinion(capacity.reason, f"no perReplica is set and {capacity.message}")

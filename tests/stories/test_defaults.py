@@ -333,7 +333,7 @@ DEFAULTS = (
             lambda kept, out: hours(out) > 1.1 * hours(kept) and attainment(kept) > 99.5,
             take_out=no_trim,
         ),
-        id="the safe utilisation is trimmed: at 0.70 for ever this pool pays for a sixth more",
+        id="the safe utilisation is trimmed: at its prior for ever this pool pays for a tenth more",
     ),
 )
 

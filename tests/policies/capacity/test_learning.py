@@ -164,7 +164,7 @@ def test_a_pool_that_could_not_tell_what_it_is_made_of_keeps_what_it_has_learned
     ],
 )
 def test_the_safe_utilisation_follows_what_the_requests_got(evidence: dict[str, Any], direction: int) -> None:
-    learned = watched(20.0, decoding=44.0, seen={"outside": 0.005})
+    learned = watched(20.0, decoding=44.0, seen={"outside": 0.003})
     assert learned.safe_utilization == pytest.approx(SAFE_UTILIZATION_PRIOR)
     after = watched(10.0, learned, start=NOW + 1200.0, **evidence)
     change = after.safe_utilization - learned.safe_utilization
@@ -421,7 +421,7 @@ def test_the_capacity_is_what_the_laws_say_with_doubt_taken_off(
     error = min(found.relative_error, 0.5)
     doubt = 1.0 + max(0.0, error - 0.05)
     after = one_look(
-        memory, lambda seen: change(with_latency(outside_objectives_share=0.005)(seen)), is_rolling_out=True
+        memory, lambda seen: change(with_latency(outside_objectives_share=0.003)(seen)), is_rolling_out=True
     )
     assert after.samples == memory.samples
     assert after.capacity is not None
@@ -441,9 +441,9 @@ def test_the_capacity_is_what_the_laws_say_with_doubt_taken_off(
     ],
 )
 def test_what_was_learned_stays_where_nothing_can_be_said_anew(memory: CapacityMemory) -> None:
-    before = LearnedCapacity(16_000.0, 750.0, 54_000.0)
+    before = LearnedCapacity(16_000.0, 750.0, 54_000.0, safe_utilization=SAFE_UTILIZATION_PRIOR)
     after = one_look(
-        replace(memory, capacity=before), with_latency(outside_objectives_share=0.005), is_rolling_out=True
+        replace(memory, capacity=before), with_latency(outside_objectives_share=0.003), is_rolling_out=True
     )
     assert after.capacity == before
 
