@@ -14,7 +14,7 @@ import yaml
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.fleet import Fleet
 from tests.cluster.harness.policies import quick_policy
-from tests.servers.process import wait_until
+from tests.servers.process import PATIENCE, wait_until
 from tests.servers.vllm_exporters import PoolLoad
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -132,7 +132,7 @@ def _try_without(
         controllers.append(start_controller(fleet, f"less-{fleet.namespace}", kubeconfig=kubeconfig))
     for fleet in fleets:
         fleet.set_load(PoolLoad(running=24, waiting=12))
-    deadline = time.monotonic() + 45
+    deadline = time.monotonic() + PATIENCE * 45
     seen: dict[_Grant, bool] = {}
     while time.monotonic() < deadline and not all(seen.get(grant) for grant in batch):
         events = control_plane.audit_events()

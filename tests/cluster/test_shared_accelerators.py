@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.cluster.conftest import CRD_DIRECTORY
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.controller_process import ControllerProcess
 from tests.cluster.harness.fleet import Fleet, wait_scraped
-from tests.cluster.harness.node_pools import INSTANCE_TYPES, NODE_CLASS, node_pool, nodes_of
+from tests.cluster.harness.node_pools import node_pool, nodes_of
 from tests.cluster.harness.policies import quick_policy
 from tests.cluster.harness.workloads import deployment
 from tests.servers.process import wait_until
@@ -23,20 +21,12 @@ CEILING_NODES = 8
 WARM = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "warm"}, "value": -10}
 
 
-@pytest.fixture
-def karpenter_plane() -> Iterator[ControlPlane]:
-    with ControlPlane(karpenter_instance_types=INSTANCE_TYPES) as started:
-        started.apply(CRD_DIRECTORY)
-        started.apply(NODE_CLASS)
-        started.apply(WARM | {"preemptionPolicy": "Never"})
-        started.apply(node_pool("od", "on-demand", limits={"nvidia.com/gpu": "24"}, weight=10))
-        yield started
-
-
 def test_a_warm_node_is_handed_over_and_what_is_short_is_shared_by_priority(
     karpenter_plane, start_fleet, start_controller, prometheus
 ) -> None:
     plane = karpenter_plane
+    pool = node_pool("od", "on-demand", limits={"nvidia.com/gpu": "24"}, weight=10)
+    plane.apply(WARM | {"preemptionPolicy": "Never"}, pool)
     chat: Fleet = start_fleet(replicas=2, on=plane, accelerators=8, scraped=False)
     batch: Fleet = start_fleet(replicas=1, on=plane, accelerators=8, scraped=False)
     wait_scraped(prometheus, chat, batch)

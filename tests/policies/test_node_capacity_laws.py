@@ -1,6 +1,6 @@
 """What no plan and no split may ever break, over random plans and over random lives of nodes.
 
-TOKENSCALER_PLANS sets how many random plans are looked at: some thousands by default, a million for a long look.
+TOKENSCALER_PLANS sets how many random plans are looked at: some thousands by default, a million by `make proof-plans`.
 """
 
 from __future__ import annotations
