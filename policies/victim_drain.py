@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 # Routers hear of it within seconds. What was in flight at a sample before that says nothing of what came meanwhile.
 ROUTERS_HEAR_SECONDS = 10.0
+# An engine that has crashed is scraped no more: what it had then is lost already.
+RECENT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,10 @@ class DrainStep:
 
 
 def next_drain_step(victims: Iterable[DrainedVictim], deadline_seconds: float, now_seconds: float) -> DrainStep:
-    """The step for victims in the order in which they are to go. One that does not serve may go at once."""
+    """The step for victims in the order in which they are to go. One that loads, or serves nobody, may go at once."""
     take_out, waiting, may_go, undrained, cut_off = [], [], [], [], []
     for victim in victims:
-        if not victim.is_ready:
+        if not victim.is_ready and not _has_requests(victim, now_seconds):
             may_go.append(victim.name)
         elif not victim.can_be_drained:
             may_go.append(victim.name)
@@ -61,6 +63,14 @@ def next_drain_step(victims: Iterable[DrainedVictim], deadline_seconds: float, n
         else:
             waiting.append(victim.name)
     return DrainStep(tuple(take_out), tuple(waiting), tuple(may_go), tuple(undrained), tuple(cut_off))
+
+
+def _has_requests(victim: DrainedVictim, now_seconds: float) -> bool:
+    """Whether it had some just now. One that is not Ready may: an overloaded engine, or one on a node that drains."""
+    if victim.in_flight is None:
+        return False
+    sampled_at_seconds, requests = victim.in_flight
+    return requests > 0.0 and now_seconds - sampled_at_seconds < RECENT_SECONDS
 
 
 def _is_idle(victim: DrainedVictim, drained_at_seconds: float) -> bool:

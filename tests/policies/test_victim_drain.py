@@ -18,6 +18,19 @@ def victim(**more: object) -> DrainedVictim:
         pytest.param(victim(), "take_out", id="one that serves is taken out first"),
         pytest.param(victim(is_ready=False), "may_go", id="one that does not serve goes at once"),
         pytest.param(
+            victim(is_ready=False, in_flight=(NOW - 5, 3.0)),
+            "take_out",
+            id="one that is not Ready and has requests ends them too",
+        ),
+        pytest.param(
+            victim(is_ready=False, in_flight=(NOW - 60, 3.0)), "may_go", id="what a crashed one had is lost already"
+        ),
+        pytest.param(
+            victim(is_ready=False, drained_at_seconds=NOW - 5, in_flight=(NOW - 5, 0.0)),
+            "may_go",
+            id="not Ready and without requests it goes at once",
+        ),
+        pytest.param(
             victim(drained_at_seconds=NOW - 30, in_flight=(NOW - 5, 3.0)),
             "waiting",
             id="one with requests is waited for",
