@@ -31,13 +31,14 @@ class ReadAnswer(requests.Response):
         self.status_code = status_code
         self.headers = headers
         self._content = body
-        self._document: Any = None
 
     def json(self, **kwargs: Any) -> Any:
-        """The decoded body; decoded once, by orjson. Raises orjson.JSONDecodeError, a ValueError."""
-        if self._document is None:
-            self._document = orjson.loads(self.content)
-        return self._document
+        """What PrometheusConnect wants of it: no rows. It would drop what else there is, so `document` is read."""
+        return {"data": {"result": []}}
+
+    def document(self) -> Any:
+        """The decoded body. Raises orjson.JSONDecodeError, a ValueError."""
+        return orjson.loads(self.content)
 
 
 class _OfThisThread(threading.local):
@@ -66,10 +67,7 @@ class BoundedSession(requests.Session):
         self._mine.answer = None
 
     def take_answer(self) -> ReadAnswer | None:
-        """This thread's answer since `begin`: PrometheusConnect keeps only a part of it.
-
-        It is given once, as a large one is many megabytes that nobody needs until the next.
-        """
+        """This thread's answer since `begin`; given once, as nobody needs a large one until the next."""
         answer, self._mine.answer = self._mine.answer, None
         return answer
 

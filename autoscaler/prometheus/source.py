@@ -96,6 +96,7 @@ class PrometheusSource:
         self._clock = clock
         self._authentication = authentication(settings)
         self._lock = threading.Lock()
+        self._decoding = threading.Lock()
         self._counts = QueryCounts()
         self._probe_first = False
         self._is_away = False
@@ -160,7 +161,8 @@ class PrometheusSource:
             step = f"{question.step_seconds}s"
             connection.custom_query_range(question.promql, begin, end, step, params=parameters, timeout=timeout)
 
-        document = self._ask_document(asked, session, deadline, send)
+        sent = self._send(asked, session, deadline, send)
+        document = sent if isinstance(sent, PrometheusFailure) else _document_of(sent, asked)
         answer = document if isinstance(document, PrometheusFailure) else read_range(document, question, asked)
         self._count([answer])
         return answer
@@ -198,17 +200,22 @@ class PrometheusSource:
         def send(parameters: _Parameters, timeout: _Timeout) -> None:
             connection.custom_query(question.promql, params=parameters, timeout=timeout)
 
-        document = self._ask_document(asked, session, deadline, send)
-        return document if isinstance(document, PrometheusFailure) else read_answer(document, asked)
+        sent = self._send(asked, session, deadline, send)
+        if isinstance(sent, PrometheusFailure):
+            return sent
+        # One after the other: a decoded answer takes eight times the memory of its text, for a moment.
+        with self._decoding:
+            document = _document_of(sent, asked)
+            return document if isinstance(document, PrometheusFailure) else read_answer(document, asked)
 
-    def _ask_document(
+    def _send(
         self,
         asked: str,
         session: BoundedSession,
         deadline: float,
         send: Callable[[_Parameters, _Timeout], None],
-    ) -> Any:
-        """The decoded document of a 200 answer, or the failure."""
+    ) -> ReadAnswer | PrometheusFailure:
+        """What came, whatever it is, or why nothing did."""
         remaining = deadline - self._clock.monotonic_seconds()
         if remaining <= 0:
             return self._late(asked)
@@ -220,12 +227,12 @@ class PrometheusSource:
         try:
             send(parameters, timeout)
         except (PrometheusApiClientException, ValueError, KeyError, TypeError) as error:
-            # Raised by the client for an answer it does not like; what came is read. Without one the request could
-            # not be made; the error's text may hold a header, so only its kind is told.
+            # Raised by the client for an answer it does not like. Without one the request could not be made; the
+            # error's text may hold a header, so only its kind is told.
             answer = session.take_answer()
             if answer is None:
                 return PrometheusFailure(FailureKind.UNREACHABLE, f"{asked}: not sent: {type(error).__name__}")
-            return _document_of(answer, asked)
+            return answer
         except AnswerTooLargeError as error:
             return PrometheusFailure(FailureKind.TOO_LARGE, f"{asked}: the answer has {error}; narrow the query")
         except CredentialsUnreadableError as error:
@@ -240,7 +247,7 @@ class PrometheusSource:
         answer = session.take_answer()
         if answer is None:
             raise AssertionError("PrometheusConnect returned without having sent a request")
-        return _document_of(answer, asked)
+        return answer
 
     def _current_connection(self) -> tuple[BoundedSession, PrometheusConnect]:
         """The connection, made anew when a certificate or key file has changed: open ones would go on with the old."""
@@ -302,8 +309,9 @@ class PrometheusSource:
 
 
 def _document_of(answer: ReadAnswer, asked: str) -> Any:
+    """The decoded document of a 200 answer, or the failure."""
     try:
-        document = answer.json()
+        document = answer.document()
     except ValueError:
         document = None
         if answer.status_code == 200:
