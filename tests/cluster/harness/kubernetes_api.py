@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 
 from tests.cluster.harness.certificates import KeyPair
+from tests.servers.process import PATIENCE
 
 Document = dict[str, Any]
 
@@ -36,7 +37,7 @@ class KubernetesApi:
             headers["Authorization"] = f"Bearer {user}"
         else:
             context.load_cert_chain(user.certificate, user.key)
-        self._client = httpx2.Client(base_url=server, verify=context, headers=headers, timeout=30)
+        self._client = httpx2.Client(base_url=server, verify=context, headers=headers, timeout=PATIENCE * 30)
 
     def close(self) -> None:
         """Closes its connections."""

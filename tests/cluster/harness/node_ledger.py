@@ -89,12 +89,14 @@ class NodeLedger:
         return entries[-1].staying if entries else {}
 
     def _follow(self) -> None:
-        try:
-            while not self._stop.is_set():
+        while not self._stop.is_set() and self._failure is None:
+            try:
                 for event in self._api.watch(NODE_CLAIMS_PATH, self._revision, WATCH_SECONDS):
                     self._note(event["type"], event["object"])
-        except (httpx2.TransportError, ApiError, KeyError) as failure:
-            self._failure = failure
+            except httpx2.TransportError:
+                continue  # the next watch goes on from the last change
+            except (ApiError, KeyError) as failure:
+                self._failure = failure
 
     def _note(self, kind: str, document: dict[str, Any]) -> None:
         metadata = document["metadata"]
