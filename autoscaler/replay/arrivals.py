@@ -9,7 +9,7 @@ import numpy as np
 from autoscaler.replay.serving_replica import Request
 from autoscaler.replay.trace import BinnedTrace, RequestTrace, TraceError, draw_requests
 
-ROWS_AT_ONCE = 65_536
+ROWS_AT_ONCE = 1024
 
 
 def arrivals(

@@ -33,10 +33,9 @@ class SimulatedPod:
     serving: ServingReplica
     next_scrape_at: float = math.inf
     ends_at: float = math.inf
-    is_wedged: bool = False
     is_reclaimed: bool = False  # its node has had its notice
-    capacity_type: CapacityType | None = None  # the only kind of node that it runs on; None: it runs on any
     deletion_cost: int = 0  # of ready pods that with the lowest goes first
+    capacity_type: CapacityType | None = None  # the only kind of node that it runs on; None: it runs on any
     node_seconds: float | None = None  # how long it has waited for its node, where nodes are simulated
 
     @property
@@ -64,11 +63,11 @@ class ReplicaSet:
         self._generator = generator
         self._revision = 1
         self._created = 0
+
     @property
     def wanted(self) -> int:
         """The pods of all kinds together that are asked for."""
         return sum(self._wanted.values())
-
 
     @property
     def pods(self) -> int:
@@ -186,6 +185,6 @@ class ReplicaSet:
             scrape_luck=float(generator.uniform()),
             popularity=float(generator.lognormal(-0.5, 1.0)),
             generator=generator,
-            capacity_type=capacity_type,
             serving=ServingReplica(self._profile, now_seconds),
+            capacity_type=capacity_type,
         )

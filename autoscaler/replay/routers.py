@@ -23,8 +23,8 @@ class RouterName(StrEnum):
 class Router(Protocol):
     """Chooses one of the ready pods, of which there is at least one."""
 
-    def choose(self, ready: Sequence[SimulatedPod]) -> SimulatedPod:
-        """The pod that gets the next request."""
+    def choose(self, ready: Sequence[SimulatedPod], loads: Sequence[int]) -> int:
+        """The place of the pod that gets the next request; `loads` are the requests in flight on each."""
         ...
 
 
@@ -34,17 +34,11 @@ class LeastLoaded:
     def __init__(self) -> None:
         self._turn = 0
 
-    def choose(self, ready: Sequence[SimulatedPod]) -> SimulatedPod:
+    def choose(self, ready: Sequence[SimulatedPod], loads: Sequence[int]) -> int:
         """The least loaded."""
-        self._turn = turn = (self._turn + 1) % len(ready)
-        chosen = ready[turn]
-        least = chosen.serving.requests_in_flight
-        # A plain loop takes a third of the time of min() with a key, and runs once a request.
-        for pod in (*ready[turn:], *ready[:turn]):
-            load = pod.serving.requests_in_flight
-            if load < least:
-                chosen, least = pod, load
-        return chosen
+        self._turn = turn = (self._turn + 1) % len(loads)
+        least = min(loads)
+        return loads.index(least, turn) if least in loads[turn:] else loads.index(least)
 
 
 class RoundRobin:
@@ -53,10 +47,10 @@ class RoundRobin:
     def __init__(self) -> None:
         self._turn = 0
 
-    def choose(self, ready: Sequence[SimulatedPod]) -> SimulatedPod:
+    def choose(self, ready: Sequence[SimulatedPod], loads: Sequence[int]) -> int:
         """The next one."""
         self._turn = (self._turn + 1) % len(ready)
-        return ready[self._turn]
+        return self._turn
 
 
 class Imbalanced:
@@ -67,14 +61,14 @@ class Imbalanced:
         self._pods: tuple[str, ...] = ()
         self._shares: list[float] = []
 
-    def choose(self, ready: Sequence[SimulatedPod]) -> SimulatedPod:
+    def choose(self, ready: Sequence[SimulatedPod], loads: Sequence[int]) -> int:
         """A random one by the pods' weights."""
         names = tuple(pod.name for pod in ready)
         if names != self._pods:
             self._pods = names
             self._shares = list(accumulate(pod.popularity for pod in ready))
         place = int(np.searchsorted(self._shares, self._generator.uniform(0.0, self._shares[-1]), side="right"))
-        return ready[min(place, len(ready) - 1)]
+        return min(place, len(ready) - 1)
 
 
 ROUTERS: Mapping[RouterName, Callable[[np.random.Generator], Router]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 # vLLM V1's upper edges, in seconds; the last bucket is open.
 TIME_TO_FIRST_TOKEN_EDGES = (
@@ -18,19 +19,30 @@ INTER_TOKEN_LATENCY_EDGES = (
 
 
 class LatencyHistogram:
-    """Observations by bucket (not cumulative); an observation on an edge belongs to the bucket below it."""
+    """Observations by bucket (not cumulative); an observation on an edge belongs to the bucket below it.
 
-    __slots__ = ("_edges", "counts", "seconds")
+    Most observations fall into the bucket of the one before: `place` is that bucket, above `low` and up to `high`.
+    """
+
+    __slots__ = ("_edges", "counts", "high", "low", "place", "seconds")
 
     def __init__(self, edges: Sequence[float]) -> None:
-        self._edges = edges
-        self.counts = [0] * (len(edges) + 1)
+        self._edges = (-inf, *edges, inf)
+        self.counts = [0.0] * (len(edges) + 1)  # whole numbers; floats, as they come
         self.seconds = 0.0  # the sum of all observations
+        self.place, self.low, self.high = 0, -inf, edges[0]
 
-    def observe(self, seconds: float, times: int = 1) -> None:
+    def observe(self, seconds: float, times: float = 1.0) -> None:
         """Adds `times` observations of one value."""
-        self.counts[bisect_left(self._edges, seconds)] += times
+        if not self.low < seconds <= self.high:
+            self.look_up(seconds)
+        self.counts[self.place] += times
         self.seconds += seconds * times
+
+    def look_up(self, seconds: float) -> None:
+        """Makes the bucket of this value the present one."""
+        self.place = place = bisect_left(self._edges, seconds) - 1
+        self.low, self.high = self._edges[place], self._edges[place + 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,7 @@ class ServingCounters:
 
     def __init__(self) -> None:
         self.prompt_tokens = 0  # counted when a prompt is complete, cached tokens included
-        self.generation_tokens = 0
+        self.generation_tokens = 0.0  # a whole number
         self.preemptions = 0
         self.finished_requests = 0
         self.finished_prompt_tokens = 0
@@ -92,16 +104,16 @@ class ServingCounters:
             waiting_requests=waiting_requests,
             kv_cache_usage=kv_cache_usage,
             prompt_tokens=self.prompt_tokens,
-            generation_tokens=self.generation_tokens,
+            generation_tokens=int(self.generation_tokens),
             preemptions=self.preemptions,
             finished_requests=self.finished_requests,
             finished_prompt_tokens=self.finished_prompt_tokens,
             finished_generation_tokens=self.finished_generation_tokens,
             prefix_queried_tokens=self.prefix_queried_tokens,
             prefix_hit_tokens=self.prefix_hit_tokens,
-            time_to_first_token_counts=tuple(self.time_to_first_token.counts),
-            inter_token_latency_counts=tuple(self.inter_token_latency.counts),
+            time_to_first_token_counts=tuple(map(int, self.time_to_first_token.counts)),
+            inter_token_latency_counts=tuple(map(int, self.inter_token_latency.counts)),
             inter_token_latency_seconds=self.inter_token_latency.seconds,
-            time_per_output_token_counts=tuple(self.time_per_output_token.counts),
+            time_per_output_token_counts=tuple(map(int, self.time_per_output_token.counts)),
             time_per_output_token_seconds=self.time_per_output_token.seconds,
         )

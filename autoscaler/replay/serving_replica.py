@@ -55,14 +55,15 @@ class Request:
 
 
 # A sequence that generates: the step at which it finishes, a number that orders those that finish together, its
-# request, the step of its first token, and its context then. As tuples they are compared by the interpreter itself.
-_Decoding: TypeAlias = tuple[int, int, Request, int, int]
+# request, and its context then. As tuples they are compared by the interpreter itself.
+_Decoding: TypeAlias = tuple[float, int, Request, float]
 
 
 class ServingReplica:
     """One engine with its queue, its batch and its paged KV cache."""
 
     __slots__ = (
+        "_arriving",
         "_context_tokens",
         "_decoding",
         "_holds_admission",
@@ -76,6 +77,7 @@ class ServingReplica:
         "_step",
         "_waiting",
         "counters",
+        "is_wedged",
         "now_seconds",
         "quiet_until_seconds",
         "requests_in_flight",
@@ -87,17 +89,19 @@ class ServingReplica:
         self.quiet_until_seconds = -inf  # no step that begins before it finishes anything
         self.counters = ServingCounters()
         self.requests_in_flight = 0  # running or waiting here
-        self._step = 0
+        self._step = 0.0
         self._order = 0
+        self._arriving: deque[tuple[float, Request]] = deque()  # later than `now_seconds`
         self._waiting: deque[Request] = deque()
         self._prefilling: deque[Request] = deque()
-        self._prefill_left_tokens = 0
+        self._prefill_left_tokens = 0.0
         self._prompt_kv_tokens = 0  # blocks held by prompts that are not complete
         self._decoding: list[_Decoding] = []
-        self._context_tokens = 0  # of the decoding sequences
+        self._context_tokens = 0.0  # of the decoding sequences
         self._running = 0  # prefilling and decoding
         self._reserved_tokens = 0.0
         self._holds_admission = False  # after a preemption, until the next finish
+        self.is_wedged = False
 
     @property
     def kv_cache_used_tokens(self) -> float:
@@ -109,56 +113,67 @@ class ServingReplica:
         """False for a request whose prompt and answer do not fit into an empty cache: engines refuse it."""
         return request.input_tokens + request.output_tokens <= self._law.longest_request_tokens
 
-    def add(self, request: Request) -> None:
-        """Puts a request at the end of the queue. It must be one that this replica can ever hold."""
-        self._waiting.append(request)
+    def add(self, request: Request, at_seconds: float) -> None:
+        """Puts a request at the end of the queue, which it reaches at `at_seconds`.
+
+        It must be one that this replica can ever hold. `at_seconds` lies neither before that of the request added last
+        nor before what this replica has been advanced to.
+        """
+        self._arriving.append((at_seconds, request))
         self.requests_in_flight += 1
         # Those before it do not finish sooner for its coming; its own last step has as many before it as it has tokens.
-        own_last_step = self.now_seconds + (request.output_tokens - 1) * self._law.shortest_step_seconds
+        own_last_step = at_seconds + (request.output_tokens - 1) * self._law.shortest_step_seconds
         if own_last_step < self.quiet_until_seconds:
             self.quiet_until_seconds = own_last_step
 
     def snapshot(self) -> ServingSnapshot:
         """What its metrics page shows at `now_seconds`."""
         usage = self.kv_cache_used_tokens / self._law.kv_capacity_tokens
-        return self.counters.snapshot(self._running, len(self._waiting), usage)
+        return self.counters.snapshot(self._running, len(self._waiting) + len(self._arriving), usage)
 
-    def advance(self, until_seconds: float, stops_at_finish: bool = False) -> list[Request]:
+    def wedge(self) -> None:
+        """Computes nothing from now on; what it has stays, and requests may still be added."""
+        self.is_wedged = True
+
+    def go_on(self, now_seconds: float) -> None:
+        """Computes again, with what it has."""
+        self.is_wedged = False
+        self.now_seconds = max(self.now_seconds, now_seconds)
+
+    def advance(self, until_seconds: float, leaves_last_run: bool = False) -> list[Request]:
         """Runs until `until_seconds` and returns the requests that finished, in order.
 
         A step that begins before `until_seconds` is completed, so `now_seconds` may end up a step later. With
-        `stops_at_finish` it returns after the first step that finishes something.
+        `leaves_last_run` the same requests are returned for less: steps after the last finish are left for the next
+        call, which makes them from the same state, so that nothing else comes out. Counters and gauges are then those
+        of `now_seconds`, which may lie before `until_seconds`.
         """
         finished: list[Request] = []
-        while self.now_seconds < until_seconds:
-            if self._waiting:
+        if self.is_wedged:
+            return finished
+        arriving, waiting, prefilling, decoding = self._arriving, self._waiting, self._prefilling, self._decoding
+        while True:
+            stop, leaves_run = until_seconds, leaves_last_run
+            while arriving:
+                at_seconds = arriving[0][0]
+                if at_seconds > self.now_seconds:
+                    if at_seconds < until_seconds:
+                        stop, leaves_run = at_seconds, False
+                    break
+                waiting.append(arriving.popleft()[1])
+            if self.now_seconds >= until_seconds:
+                break
+            if waiting:
                 self._admit()
-            if self._prefilling:
+            if prefilling:
                 self._run_mixed_step(finished)
-            elif self._decoding:
-                self._run_decode_steps(until_seconds, finished, True, stops_at_finish)
+            elif decoding:
+                if not self._run_decode_steps(stop, leaves_run, finished):
+                    return finished
             else:
-                self.now_seconds = until_seconds
-            if stops_at_finish and finished:
-                break
-        return finished
-
-    def finish_until(self, until_seconds: float) -> list[Request]:
-        """Returns the same requests as `advance`, for less: the steps after the last finish are left for later.
-
-        They are made by the next call, from the same state, so that nothing else comes out. Counters and gauges are
-        those of `now_seconds`, which may lie before `until_seconds` afterwards.
-        """
-        finished: list[Request] = []
-        while self.now_seconds < until_seconds:
-            if self._waiting:
-                self._admit()
-            if self._prefilling:
-                self._run_mixed_step(finished)
-            elif not self._decoding:
-                self.now_seconds, self.quiet_until_seconds = until_seconds, inf
-            elif not self._run_decode_steps(until_seconds, finished, False):
-                break
+                self.now_seconds, self.quiet_until_seconds = stop, arriving[0][0] if arriving else inf
+        if self.quiet_until_seconds < self.now_seconds:
+            self.quiet_until_seconds = self.now_seconds
         return finished
 
     def _admit(self) -> None:
@@ -199,9 +214,9 @@ class ServingReplica:
         law, prefilling = self._law, self._prefilling
         decoding = len(self._decoding)
         room = law.maximum_batched_tokens - decoding
-        chunk_tokens = complete = 0
-        sequences = decoding
-        attended_pairs = 0.0
+        complete = 0
+        sequences = decoded = float(decoding)
+        chunk_tokens = attended_pairs = 0.0
         for request in prefilling:
             before = request.computed_tokens
             chunk = request.prompt_tokens - before
@@ -212,105 +227,107 @@ class ServingReplica:
             else:
                 break
             room -= chunk
-            chunk_tokens += chunk
-            attended_pairs += chunk * (before + chunk / 2)
-            sequences += 1
             request.computed_tokens = before + chunk
-        computing = law.seconds_per_prefill_token * chunk_tokens + law.seconds_per_decode_token * decoding
-        weights_squared = law.weights_squared or law.weight_seconds(chunk_tokens + decoding) ** 2
+            computed = float(chunk)
+            chunk_tokens += computed
+            attended_pairs += computed * (before + computed / 2.0)
+            sequences += 1.0
+        computing = law.seconds_per_prefill_token * chunk_tokens + law.seconds_per_decode_token * decoded
+        weights_squared = law.weights_squared or law.weight_seconds(chunk_tokens + decoded) ** 2
         step_seconds = (
             law.step_overhead_seconds
             + law.seconds_per_sequence * sequences
             + sqrt(weights_squared + computing * computing)
-            + law.seconds_per_context_token * (self._context_tokens + decoding)
+            + law.seconds_per_context_token * (self._context_tokens + decoded)
             + law.seconds_per_attended_pair * attended_pairs
         )
         self.now_seconds = now = self.now_seconds + step_seconds
-        self._step = step = self._step + 1
+        self._step = step = self._step + 1.0
         self._prefill_left_tokens -= chunk_tokens
         if decoding:
-            self._context_tokens += decoding
+            self._context_tokens += decoded
             counters = self.counters
-            counters.generation_tokens += decoding
+            counters.generation_tokens += decoded
             gaps = counters.inter_token_latency
-            gaps.counts[bisect_left(INTER_TOKEN_LATENCY_EDGES, step_seconds)] += decoding
-            gaps.seconds += step_seconds * decoding
-        for _ in range(complete):
-            self._give_first_token(prefilling.popleft(), finished)
-        if decoding and self._decoding[0][0] <= step:
+            gaps.counts[bisect_left(INTER_TOKEN_LATENCY_EDGES, step_seconds)] += decoded
+            gaps.seconds += step_seconds * decoded
+        if complete:
+            self._give_first_tokens(complete)
+        if self._decoding and self._decoding[0][0] <= step:
             self._finish_due(now, step, finished)
 
-    def _give_first_token(self, request: Request, finished: list[Request]) -> None:
-        """The prompt is complete: its last step gives a token (the next one, where it had been preempted)."""
-        now, counters, prompt_tokens = self.now_seconds, self.counters, request.prompt_tokens
-        self._prompt_kv_tokens -= prompt_tokens
-        if request.first_token_at is None:
-            request.first_token_at = now
-            counters.prompt_tokens += request.input_tokens
-            waited = now - request.arrived_at
-            first_tokens = counters.time_to_first_token
-            first_tokens.counts[bisect_left(TIME_TO_FIRST_TOKEN_EDGES, waited)] += 1
-            first_tokens.seconds += waited
-        elif request.preempted_at is not None:
-            counters.inter_token_latency.observe(now - request.preempted_at)
-        counters.generation_tokens += 1
-        request.remaining_tokens = remaining = request.remaining_tokens - 1
-        if remaining <= 0:
-            self._finish(request, now, finished)
-            return
-        self._order = order = self._order + 1
-        step = self._step
-        heappush(self._decoding, (step + remaining, order, request, step, prompt_tokens))
-        self._context_tokens += prompt_tokens
+    def _give_first_tokens(self, complete: int) -> None:
+        """These prompts are complete: their last step gives a token (the next one, where it had been preempted)."""
+        counters, decoding, prefilling = self.counters, self._decoding, self._prefilling
+        now, step, order, first_tokens = self.now_seconds, self._step, self._order, counters.time_to_first_token
+        counters.generation_tokens += complete
+        for _ in range(complete):
+            request = prefilling.popleft()
+            prompt_tokens = request.prompt_tokens
+            if request.first_token_at is None:
+                request.first_token_at = now
+                counters.prompt_tokens += request.input_tokens
+                waited = now - request.arrived_at
+                first_tokens.counts[bisect_left(TIME_TO_FIRST_TOKEN_EDGES, waited)] += 1
+                first_tokens.seconds += waited
+            elif request.preempted_at is not None:
+                counters.inter_token_latency.observe(now - request.preempted_at)
+            self._prompt_kv_tokens -= prompt_tokens
+            held, remaining = float(prompt_tokens), float(request.remaining_tokens - 1)
+            self._context_tokens += held
+            order += 1
+            heappush(decoding, (step + remaining, order, request, held + remaining))
+        self._order = order
 
-    def _run_decode_steps(
-        self, until_seconds: float, finished: list[Request], is_cut: bool, stops_at_finish: bool = False
-    ) -> bool:
+    def _run_decode_steps(self, until_seconds: float, leaves_run: bool, finished: list[Request]) -> bool:
         """Runs of steps without prompts, each in one jump: to the next finish, or to a full cache.
 
         A run whose last step begins at `until_seconds` or later is cut there, or else left alone and answered with
-        False. Names that are used in every run are local: most of the time of a simulation is spent here.
+        False. Most of the time of a simulation is spent here: names that are used in every run are local, and whole
+        numbers that are multiplied with seconds are floats, which the interpreter multiplies faster.
         """
         law, decoding, waiting, counters = self._law, self._decoding, self._waiting, self.counters
         per_context_token, half_block, capacity = law.seconds_per_context_token, law.half_block, law.kv_capacity_tokens
         base_seconds, gaps = law.decode_step_seconds, counters.inter_token_latency
-        gap_counts = gaps.counts
         now, step, context = self.now_seconds, self._step, self._context_tokens
         while True:
-            sequences = len(decoding)
+            sequences = float(len(decoding))
             growth = per_context_token * sequences
-            first = base_seconds[sequences] + per_context_token * context + growth
+            first = base_seconds[len(decoding)] + per_context_token * context + growth
             steps = decoding[0][0] - step
             free = capacity - context - sequences * half_block
             if free < steps * sequences:
                 if free < sequences:
                     self._preempt_newest()
                     return True
-                steps = int(free / sequences)
-            before_last = steps - 1
-            last_begins_after = before_last * first + growth * before_last * (before_last - 1) / 2
+                steps = float(int(free / sequences))
+            before_last = steps - 1.0
+            last_begins_after = before_last * first + growth * before_last * (before_last - 1.0) / 2.0
             left = until_seconds - now
             if last_begins_after < left:
                 duration = last_begins_after + first + growth * before_last
-            else:
+            elif leaves_run:
                 self.quiet_until_seconds = now + last_begins_after
-                if not is_cut:
-                    return False
+                return False
+            else:
                 begun = _steps_that_begin_within(left, first, growth)
                 if begun < steps:
-                    steps = begun if begun > 1 else 1
-                duration = steps * first + growth * steps * (steps - 1) / 2
+                    steps = begun if begun > 1.0 else 1.0
+                duration = steps * first + growth * steps * (steps - 1.0) / 2.0
+            generated = steps * sequences
             self.now_seconds = now = now + duration
             self._step = step = step + steps
-            self._context_tokens = context = context + steps * sequences
-            generated = steps * sequences
+            self._context_tokens = context = context + generated
             counters.generation_tokens += generated
-            gap_counts[bisect_left(INTER_TOKEN_LATENCY_EDGES, duration / steps)] += generated
+            gap = duration / steps
+            if not gaps.low < gap <= gaps.high:
+                gaps.look_up(gap)
+            gaps.counts[gaps.place] += generated
             gaps.seconds += duration * sequences
             if decoding[0][0] > step:
                 return True
             self._finish_due(now, step, finished)
-            if waiting or stops_at_finish or not decoding or now >= until_seconds:
+            if waiting or not decoding or now >= until_seconds:
                 return True
             context = self._context_tokens
 
@@ -320,12 +337,12 @@ class ServingReplica:
         Nobody is admitted before the next finish, else the room it left would go to it again at once.
         """
         newest = max(range(len(self._decoding)), key=lambda place: self._decoding[place][1])
-        finish_step, _, request, first_step, context_at_first = self._decoding[newest]
+        finish_step, _, request, last_context = self._decoding[newest]
         self._decoding[newest] = self._decoding[-1]
         self._decoding.pop()
         heapify(self._decoding)
-        request.remaining_tokens = finish_step - self._step
-        request.prompt_tokens = context_at_first + self._step - first_step
+        request.remaining_tokens = remaining = int(finish_step - self._step)
+        request.prompt_tokens = int(last_context) - remaining
         request.computed_tokens = request.cached_tokens = 0
         request.preempted_at = self.now_seconds
         self._context_tokens -= request.prompt_tokens
@@ -334,41 +351,40 @@ class ServingReplica:
         self._holds_admission = True
         self.counters.preemptions += 1
 
-    def _finish_due(self, now_seconds: float, step: int, finished: list[Request]) -> None:
-        decoding = self._decoding
+    def _finish_due(self, now_seconds: float, step: float, finished: list[Request]) -> None:
+        """Those whose last token came with this step, of which there is at least one."""
+        decoding, counters = self._decoding, self.counters
+        answers = counters.time_per_output_token
         while decoding and decoding[0][0] <= step:
-            _, _, request, first_step, context_at_first = heappop(decoding)
-            self._context_tokens -= context_at_first + step - first_step
-            self._finish(request, now_seconds, finished)
-
-    def _finish(self, request: Request, now_seconds: float, finished: list[Request]) -> None:
-        request.finished_at = now_seconds
-        inputs, outputs, first_token_at = request.input_tokens, request.output_tokens, request.first_token_at
-        self._running -= 1
-        self.requests_in_flight -= 1
+            _, _, request, last_context = heappop(decoding)
+            self._context_tokens -= last_context
+            self._running -= 1
+            self.requests_in_flight -= 1
+            request.finished_at = now_seconds
+            inputs, outputs, first_token_at = request.input_tokens, request.output_tokens, request.first_token_at
+            counters.finished_requests += 1
+            counters.finished_prompt_tokens += inputs
+            counters.finished_generation_tokens += outputs
+            if outputs > 1 and first_token_at is not None:
+                gap = (now_seconds - first_token_at) / (outputs - 1)
+                if not answers.low < gap <= answers.high:
+                    answers.look_up(gap)
+                answers.counts[answers.place] += 1.0
+                answers.seconds += gap
+            if self._law.reserves_whole_answer:
+                self._reserved_tokens -= inputs + outputs + self._law.half_block
+            finished.append(request)
         self._holds_admission = False
-        if self._law.reserves_whole_answer:
-            self._reserved_tokens -= inputs + outputs + self._law.half_block
-        counters = self.counters
-        counters.finished_requests += 1
-        counters.finished_prompt_tokens += inputs
-        counters.finished_generation_tokens += outputs
-        if outputs > 1 and first_token_at is not None:
-            gap = (now_seconds - first_token_at) / (outputs - 1)
-            answers = counters.time_per_output_token
-            answers.counts[bisect_left(INTER_TOKEN_LATENCY_EDGES, gap)] += 1
-            answers.seconds += gap
-        finished.append(request)
 
 
-def _steps_that_begin_within(seconds: float, first: float, growth: float) -> int:
+def _steps_that_begin_within(seconds: float, first: float, growth: float) -> float:
     """How many steps begin before `seconds` have passed, the i-th lasting `first + i x growth`.
 
     n steps last `n first + growth n (n - 1) / 2`; the root of that for `seconds`, rounded up. With first 10, growth 0
     and 25 seconds: 3, as the third begins at 20.
     """
-    if growth <= 0:
-        return ceil(seconds / first)
-    linear = first - growth / 2
+    if growth <= 0.0:
+        return float(ceil(seconds / first))
+    linear = first - growth / 2.0
     # The last term keeps a root that is whole but for rounding from becoming one step more.
-    return ceil((sqrt(linear * linear + 2 * growth * seconds) - linear) / growth - 1e-9)
+    return float(ceil((sqrt(linear * linear + 2.0 * growth * seconds) - linear) / growth - 1e-9))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from autoscaler.observers.replica_counting import UNSCHEDULABLE_LIMIT_SECONDS
 from autoscaler.observers.workload import LivePod, ScaleTarget
 from autoscaler.replay.cold_start import IMAGE_PHASE, ColdStart
+from autoscaler.replay.gateway import Gateway
 from autoscaler.replay.outcomes import LatencyObjectives, RequestLatencies, RequestOutcomes
 from autoscaler.replay.replica_profile import ReplicaProfile
 from autoscaler.replay.replica_set import ReplicaSet, SimulatedPod
@@ -25,9 +26,6 @@ from policies.observation import ReplicaCounts
 
 # Starts, drains and scrapes happen on this grid.
 BEAT_SECONDS = 0.25
-# How old the gateway's view of finished requests may be: the answers pass through it. With a view as old as a beat the
-# next requests would all go to the few replicas that had the least then, the more of them the larger the fleet.
-GATEWAY_VIEW_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +104,11 @@ class SimulatedPool:
         self.is_prometheus_out = False
         self.unscraped_share = 0.0  # of the pods, whose scrapes fail
         router_generator, replica_generator = generator.spawn(2)
-        self._router = ROUTERS[setup.router](router_generator)
+        router = ROUTERS[setup.router](router_generator)
         self._replicas = ReplicaSet(setup.target_name, setup.profile, setup.cold_start, replica_generator)
-        self._requests = requests
-        self._next_request = next(requests, None)
-        self._gateway: deque[Request] = deque()
+        self._gateway = Gateway(requests, router, setup.profile, self.outcomes)
         self._ended_preemptions = 0
         self._next_beat = started_at_seconds
-        self._next_view = started_at_seconds
         self.starts: tuple[ObservedStart, ...] = ()  # the last that have ended, oldest first
         self._uses_nodes = False
         first, *others = setup.kinds
@@ -200,13 +195,13 @@ class SimulatedPool:
     @property
     def gateway_queue(self) -> int:
         """Requests that no replica was ready for."""
-        return len(self._gateway) * self.setup.sampled_one_in
+        return len(self._gateway.queue) * self.setup.sampled_one_in
 
     @property
     def requests_in_flight(self) -> int:
         """Requests that arrived and have neither finished nor failed, the gateway's included."""
         pods = (*self._replicas.ready, *self._replicas.draining)
-        in_flight = len(self._gateway) + sum(pod.requests_in_flight for pod in pods)
+        in_flight = len(self._gateway.queue) + sum(pod.requests_in_flight for pod in pods)
         return in_flight * self.setup.sampled_one_in
 
     @property
@@ -243,14 +238,13 @@ class SimulatedPool:
         """The oldest ready replicas stop computing; they stay Ready, take requests, and their pages are served."""
         for pod in self._replicas.ready[:replicas]:
             self._advance_pod(pod, self.now_seconds)
-            pod.is_wedged = True
+            pod.serving.wedge()
 
     def unwedge(self) -> None:
         """Wedged replicas go on with what they have."""
         for pod in (*self._replicas.ready, *self._replicas.draining):
-            if pod.is_wedged:
-                pod.is_wedged = False
-                pod.serving.now_seconds = max(pod.serving.now_seconds, self.now_seconds)
+            if pod.serving.is_wedged:
+                pod.serving.go_on(self.now_seconds)
 
     def drain_replicas(self, replicas: int, grace_seconds: float) -> None:
         """The oldest ready replicas have so long to finish (0: their node dies); new ones are started for them."""
@@ -307,55 +301,20 @@ class SimulatedPool:
             raise ValueError(f"a pool cannot go back from {self.now_seconds} to {until_seconds}")
         while self._next_beat <= until_seconds:
             beat = self._next_beat
-            self._route_until(beat)
+            self._gateway.route_until(self._replicas.ready, beat)
             self._beat(beat)
             self._next_beat = beat + BEAT_SECONDS
-        self._route_until(until_seconds)
+        self._gateway.route_until(self._replicas.ready, until_seconds)
         self.now_seconds = until_seconds
 
     def _simulated(self, replicas: int) -> int:
         """How many pods stand for so many replicas."""
         return -(-replicas // self.setup.sampled_one_in)
 
-    def _route_until(self, until_seconds: float) -> None:
-        profile, requests, ready = self.setup.profile, self._requests, self._replicas.ready
-        overhead, longest = profile.request_overhead_seconds, profile.longest_request_tokens
-        request = self._next_request
-        while request is not None and (at_seconds := request.arrived_at + overhead) <= until_seconds:
-            self.outcomes.arrived += 1
-            if request.input_tokens + request.output_tokens > longest:
-                self.outcomes.rejected += 1
-            elif ready:
-                if at_seconds >= self._next_view:
-                    self._finish_until(ready, at_seconds)
-                    self._next_view = at_seconds + GATEWAY_VIEW_SECONDS
-                self._hand_over(request, at_seconds)
-            else:
-                self._gateway.append(request)
-            request = next(requests, None)
-        self._next_request = request
-
-    def _hand_over(self, request: Request, at_seconds: float) -> None:
-        pod = self._router.choose(self._replicas.ready)
-        serving = pod.serving
-        if not pod.is_wedged:
-            finished = serving.advance(at_seconds)
-            if finished:
-                self.outcomes.add_finished(finished)
-        serving.add(request)
-
-    def _finish_until(self, pods: Iterable[SimulatedPod], until_seconds: float) -> None:
-        for pod in pods:
-            if pod.serving.quiet_until_seconds < until_seconds and not pod.is_wedged:
-                finished = pod.serving.finish_until(until_seconds)
-                if finished:
-                    self.outcomes.add_finished(finished)
-
     def _advance_pod(self, pod: SimulatedPod, until_seconds: float) -> None:
-        if not pod.is_wedged:
-            finished = pod.serving.advance(until_seconds)
-            if finished:
-                self.outcomes.add_finished(finished)
+        finished = pod.serving.advance(until_seconds)
+        if finished:
+            self.outcomes.add_finished(finished)
 
     def _beat(self, now_seconds: float) -> None:
         replicas = self._replicas
@@ -366,7 +325,11 @@ class SimulatedPool:
         if replicas.is_rolling_out:
             replicas.go_on_with_rollout(now_seconds, self.setup.drain_grace_seconds)
         pods = (*replicas.ready, *replicas.draining)
-        self._finish_until(pods, now_seconds)
+        for pod in pods:
+            if pod.serving.quiet_until_seconds < now_seconds:
+                finished = pod.serving.advance(now_seconds, leaves_last_run=True)
+                if finished:
+                    self.outcomes.add_finished(finished)
         for pod in pods:
             if pod.next_scrape_at <= now_seconds:
                 self._advance_pod(pod, now_seconds)
@@ -387,8 +350,7 @@ class SimulatedPool:
             pod.serving.now_seconds = now_seconds
             # Each target is scraped at a moment of its own within the interval, as Prometheus does.
             pod.next_scrape_at = now_seconds + pod.generator.uniform(0.0, self.setup.scrape.interval_seconds)
-        while self._gateway:
-            self._hand_over(self._gateway.popleft(), now_seconds)
+        self._gateway.empty_queue(self._replicas.ready, now_seconds)
 
     def _end_drained(self, now_seconds: float) -> None:
         remaining = []

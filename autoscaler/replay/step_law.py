@@ -33,7 +33,7 @@ class StepLaw:
     shortest_step_seconds: float  # no step of at least one sequence takes less
     decode_step_seconds: tuple[float, ...]  # of a step without prompts, apart from its context, by sequences
 
-    def weight_seconds(self, tokens: int) -> float:
+    def weight_seconds(self, tokens: float) -> float:
         """Reading the weights that a step of so many tokens needs: of the experts those that any token chooses."""
         return _weight_seconds(self.weight_read_seconds, self.expert_read_seconds, self.active_expert_share, tokens)
 
@@ -74,8 +74,8 @@ def step_law(profile: ReplicaProfile) -> StepLaw:
     )
 
 
-def _weight_seconds(dense_seconds: float, expert_seconds: float, active_share: float, tokens: int) -> float:
+def _weight_seconds(dense_seconds: float, expert_seconds: float, active_share: float, tokens: float) -> float:
     """Of all experts those that none of the tokens chooses are not read."""
     if not expert_seconds:
         return dense_seconds
-    return dense_seconds + expert_seconds * (1.0 - (1.0 - active_share) ** tokens)
+    return dense_seconds + expert_seconds * (1.0 - math.pow(1.0 - active_share, tokens))

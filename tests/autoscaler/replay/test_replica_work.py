@@ -20,7 +20,7 @@ def mean_gap_seconds(profile: ReplicaProfile, tokens: tuple[int, int], rate: flo
             assert done.first_token_at is not None
             if done.arrived_at > 100.0:
                 gaps.append((done.finished_at - done.first_token_at) / (tokens[1] - 1))
-        replica.add(request)
+        replica.add(request, request.arrived_at)
     return sum(gaps) / len(gaps)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ def serve_open_loop(profile: ReplicaProfile, requests: Sequence[Request]) -> Ser
     for request in requests:
         if replica.now_seconds < request.arrived_at:
             replica.advance(request.arrived_at)
-        replica.add(request)
+        replica.add(request, request.arrived_at)
     while replica.requests_in_flight:
         replica.advance(replica.now_seconds + 60.0)
     return replica
@@ -29,13 +30,14 @@ def serve_closed_loop(profile: ReplicaProfile, requests: Sequence[Request], clie
     replica = ServingReplica(profile, 0.0)
     following = iter(requests)
     for _ in range(clients):
-        replica.add(next(following))
+        replica.add(next(following), 0.0)
     while replica.requests_in_flight:
-        for _ in replica.advance(float("inf"), stops_at_finish=True):
+        next_finish = max(replica.now_seconds, replica.quiet_until_seconds)
+        for _ in replica.advance(math.nextafter(next_finish, math.inf), leaves_last_run=True):
             request = next(following, None)
             if request is not None:
                 request.arrived_at = replica.now_seconds
-                replica.add(request)
+                replica.add(request, replica.now_seconds)
     return replica
 
 
@@ -85,13 +87,13 @@ def test_leaving_steps_for_later_changes_nothing(profile: ReplicaProfile | str, 
     for request in later:
         while beat < request.arrived_at:
             if replica.quiet_until_seconds < beat:
-                finished += replica.finish_until(beat)
+                finished += replica.advance(beat, leaves_last_run=True)
             assert all(each.finished_at is None or each in finished for each in later)
             beat += 0.25
-        finished += replica.advance(request.arrived_at)
-        replica.add(request)
+        finished += replica.advance(request.arrived_at, leaves_last_run=True)
+        replica.add(request, request.arrived_at)
     while replica.requests_in_flight:
-        finished += replica.finish_until(beat)
+        finished += replica.advance(beat, leaves_last_run=True)
         beat += 0.25
     assert len(finished) == len(later)
     for one, other in zip(at_once, later, strict=True):
@@ -107,7 +109,7 @@ def test_where_the_advance_is_cut_into_pieces_nothing_changes() -> None:
     for request in pieces:
         while replica.now_seconds < request.arrived_at:
             replica.advance(min(request.arrived_at, replica.now_seconds + 0.05))
-        replica.add(request)
+        replica.add(request, request.arrived_at)
     while replica.requests_in_flight:
         replica.advance(replica.now_seconds + 0.05)
     for left, right in zip(whole, pieces, strict=True):
