@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 # A tick over a large fleet makes some hundred thousand objects and frees nearly all of them by itself. Looking at every
-# 700th, as Python does unasked, takes a third of the tick, and most of that goes to pods that have not changed.
+# 700th, as Python does unasked, takes a quarter of the tick, and most of that goes to pods that have not changed.
 NEW_OBJECTS = 100_000
 LOOKS_BEFORE_OLDER_OBJECTS = 20
 

@@ -203,7 +203,7 @@ class PrometheusSource:
         sent = self._send(asked, session, deadline, send)
         if isinstance(sent, PrometheusFailure):
             return sent
-        # One after the other: a decoded answer takes eight times the memory of its text, for a moment.
+        # One after the other: a decoded answer takes several times the memory of its text, for a moment.
         with self._decoding:
             document = _document_of(sent, asked)
             return document if isinstance(document, PrometheusFailure) else read_answer(document, asked)
