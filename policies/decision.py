@@ -12,6 +12,7 @@ from policies.constraints.constraint import Constraint
 from policies.constraints.leaving_replicas import replace_leaving
 from policies.constraints.missing_data import is_refusal, limit_by_missing_data
 from policies.constraints.mode import limit_by_mode
+from policies.constraints.passing_burst import limit_in_passing_burst
 from policies.constraints.rate_limit import limit_by_rate
 from policies.constraints.replica_bounds import bounds_at, limit_to_bounds
 from policies.constraints.stabilization import limit_by_stabilization, longest_window_seconds
@@ -23,6 +24,7 @@ from policies.explanation import explain
 from policies.history import ScalingHistory, after_any_gap, with_recommendation
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation
+from policies.recommenders.forecast import NAME as FORECAST
 from policies.recommenders.inter_token_latency_divergence import divergence_of
 from policies.recommenders.recommender import RECOMMENDERS
 from policies.sight import assess_sight
@@ -45,6 +47,8 @@ STEPS: Mapping[str, Constraint] = MappingProxyType(
 STEPS_WITH_STUCK_REPLICAS: Mapping[str, Constraint] = MappingProxyType(
     {"tolerance": limit_by_tolerance, "stuckReplicas": replace_stuck, **STEPS}
 )
+# The step, after the tolerance, that there is while bursts recur.
+PASSING_BURST_STEP = "passingBurst"
 # The step by which replicas on nodes that are about to go are replaced: after all that a plan is limited by.
 LEAVING_STEP = "leavingReplicas"
 # A pool that we have put to sleep wakes up straight to the count that is asked for.
@@ -175,6 +179,8 @@ def _table_for(situation: Situation) -> tuple[Mapping[str, Constraint], int]:
         return STEPS_BEYOND_BOUNDS, current
     counts = situation.decision_input.replicas
     table = STEPS_WITH_STUCK_REPLICAS if counts.stuck else STEPS
+    if situation.decision_input.recurring_bursts is not None:
+        table = {"tolerance": limit_by_tolerance, PASSING_BURST_STEP: limit_in_passing_burst, **table}
     return with_leaving_step(table) if counts.leaving or situation.replaced_replicas else table, proposed
 
 
@@ -190,7 +196,8 @@ def _without_forecast(situation: Situation, desired_replicas: int) -> str:
     if binding is None or not binding.is_forecast:
         return ""
     count = _count_of(without_binding_vote(situation), None)
-    return "" if count == desired_replicas else f"without the forecast: {count}"
+    what = "the forecast" if binding.recommender == FORECAST else "it"
+    return "" if count == desired_replicas else f"without {what}: {count}"
 
 
 def _reason(situation: Situation, telling: list[DecisionStep]) -> Reason:

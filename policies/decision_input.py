@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from forecasting.forecast import Forecast, ForecastUnavailable
 from policies.accelerator_sharing import AcceleratorAllowance
+from policies.bursts import RecurringBursts
 from policies.capacity.learned_capacity import LearnedCapacity
 from policies.cold_start import ColdStart, learn_cold_start
 from policies.history import ScalingHistory
@@ -20,6 +21,7 @@ class DecisionInput:
     `learned_cold_start` is what the pool's own starts have taught; None: no start has been seen.
     `learned_capacity` is what a replica can do within the objectives; None: nothing has been learned of it yet.
     `forecast` is of the tokens that will arrive, per second; None: nothing is forecast for this pool (yet).
+    `recurring_bursts` are those that the pool may expect again; None: there are none.
     `accelerator_allowance` is the pool's share where accelerators have a ceiling; None: nothing limits them.
     """
 
@@ -31,6 +33,7 @@ class DecisionInput:
     learned_cold_start: ColdStart | None = None
     learned_capacity: LearnedCapacity | None = None
     forecast: Forecast | ForecastUnavailable | None = None
+    recurring_bursts: RecurringBursts | None = None
     accelerator_allowance: AcceleratorAllowance | None = None
 
     @property

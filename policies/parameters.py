@@ -18,6 +18,7 @@ from policies.recommenders.forecast import ForecastParameters
 from policies.recommenders.inter_token_latency_divergence import InterTokenLatencyDivergenceParameters
 from policies.recommenders.kv_cache import KVCacheParameters
 from policies.recommenders.pending_requests import PendingRequestsParameters
+from policies.recommenders.recurring_bursts import RecurringBurstsParameters
 from policies.recommenders.schedule import ScheduleWindow
 from policies.recommenders.token_rate import TokenRateParameters
 from policies.recommenders.tokens_in_flight import TokensInFlightParameters
@@ -107,6 +108,7 @@ class ScalingParameters(ParameterModel):
     )
     missing_data: MissingDataParameters = MissingDataParameters()
     cold_start: ColdStartParameters = ColdStartParameters()
+    recurring_bursts: RecurringBurstsParameters = RecurringBurstsParameters()
     forecast: ForecastParameters | None = Field(
         default=None,
         description=(

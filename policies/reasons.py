@@ -20,6 +20,7 @@ class Reason(StrEnum):
     CUSTOM = "Custom"
     SCHEDULE = "Schedule"
     FORECAST = "Forecast"
+    RECURRING_BURSTS = "RecurringBursts"
     NO_VOTES = "NoVotes"  # nobody had an opinion
     SIGNAL_ABSENT = "SignalAbsent"  # the engine does not expose what the vote needs
     SIGNAL_UNKNOWN = "SignalUnknown"  # it should be there and is not
@@ -33,6 +34,7 @@ class Reason(StrEnum):
     READY_FOR_NEW_SCALE = "ReadyForNewScale"  # recommended size matches current size
     SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
     SCALE_UP_STABILIZED = "ScaleUpStabilized"
+    PASSING_BURST = "PassingBurst"  # what stands ready for recurring bursts serves this one
     SCALE_UP_LIMIT = "ScaleUpLimit"
     SCALE_DOWN_LIMIT = "ScaleDownLimit"
     TOO_MANY_REPLICAS = "TooManyReplicas"
@@ -74,7 +76,7 @@ class Reason(StrEnum):
     ROUTING_BALANCED = "RoutingBalanced"
     ROUTING_IMBALANCED = "RoutingImbalanced"  # one replica is full while most are not: more replicas do not help
     BURSTS_SERVED = "BurstsServed"
-    BURSTS_TOO_SHORT = "BurstsTooShort"  # over before a replica can start: only standing replicas serve them
+    BURSTS_TOO_SHORT = "BurstsTooShort"  # largely over before a new replica serves: only standing ones do
     STARTS_IN_TIME = "StartsInTime"
     STARTS_SLOWLY = "StartsSlowly"  # replicas take longer to start than the policy says
 

@@ -45,8 +45,8 @@ class LearnedStatus(ParameterModel):
         default="",
         max_length=MAXIMUM_BURSTS_CHARACTERS,
         description=(
-            "The last day's bursts that were over before a replica could start, oldest first, as "
-            "began+lasted+ready+needed: unix time, seconds, replicas, replicas."
+            "The last day's bursts that were too short for new replicas, oldest first, as "
+            "began+lasted+calm+needed: unix time, seconds, replicas before it, replicas that it took."
         ),
     )
 
@@ -76,7 +76,7 @@ def restore_starts(status: Mapping[str, Any]) -> tuple[ObservedStart, ...]:
 def written_bursts(bursts: Iterable[Burst]) -> str:
     """The bursts as `.status` keeps them."""
     return " ".join(
-        f"{burst.began_at_seconds:.0f}+{min(burst.lasted_seconds, 99_999):.0f}+{burst.ready_replicas}+"
+        f"{burst.began_at_seconds:.0f}+{min(burst.lasted_seconds, 99_999):.0f}+{burst.calm_replicas}+"
         f"{burst.needed_replicas}"
         for burst in bursts
     )

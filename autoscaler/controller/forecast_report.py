@@ -9,6 +9,7 @@ from autoscaler.api.forecast_status import ForecastStatus
 from autoscaler.controller.pool_report import Decided
 from forecasting.forecast import Forecast
 from policies.recommendation import ScalingRecommendation
+from policies.recommenders.forecast import NAME as FORECAST
 from policies.recommenders.forecast import ForecastMode, ForecastParameters
 from policies.wording import joined, number
 
@@ -38,7 +39,7 @@ class ReportedForecast:
 def reported_forecast(report: Decided) -> ReportedForecast | None:
     """None where nothing is forecast by the policy's will."""
     parameters = report.scaler.spec.parameters.forecast
-    vote = next((each for each in report.decision.recommendations if each.is_forecast), None)
+    vote = next((each for each in report.decision.recommendations if each.recommender == FORECAST), None)
     if parameters is None or vote is None:
         return None
     forecast = report.decision_input.forecast

@@ -33,7 +33,7 @@ from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
 from forecasting.forecast import Forecast, ForecastUnavailable
 from policies.accelerator_sharing import AcceleratorAllowance
-from policies.bursts import BurstMemory, measured_load, watch_bursts
+from policies.bursts import BurstMemory, RecurringBursts, measured_load, recurring_bursts, watch_bursts
 from policies.capacity.learning import CapacityEvidence, learn_capacity
 from policies.capacity.memory import CapacityMemory
 from policies.capacity_split import ReplicaSplit
@@ -173,11 +173,17 @@ class Reconciler:
             learned_cold_start=workload.cold_start,
             learned_capacity=capacity.capacity if capacity else None,
             forecast=seen.forecast,
+            recurring_bursts=self._recall_recurring_bursts(scaler, now_seconds),
             accelerator_allowance=self._node_capacity.allowance(scaler.key) if self._node_capacity else None,
         )
         decision = decide(decision_input)
         bursts = self._watch_bursts(scaler, decision_input, decision)
         return Considered(scaler, workload, decision_input, decision, capacity, bursts)
+
+    def _recall_recurring_bursts(self, scaler: InferenceScaler, now_seconds: float) -> RecurringBursts | None:
+        parameters = scaler.spec.parameters.recurring_bursts
+        memory = self._histories.recall_bursts(scaler)
+        return recurring_bursts(memory, parameters.quantile_percent, parameters.within_seconds, now_seconds)
 
     def _watch_bursts(
         self, scaler: InferenceScaler, decision_input: DecisionInput, decision: ScalingDecision

@@ -13,6 +13,7 @@ from policies.cold_start import ColdStart
 from policies.decision_input import DecisionInput
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.reasons import Reason
+from policies.recommenders.recurring_bursts import recommend_recurring_bursts
 from policies.signals import Signal
 from policies.wording import counted, duration
 
@@ -67,15 +68,22 @@ def _replicas(counts: ReplicaCounts, metrics: MetricsObservation | ObservationUn
 
 
 def judge_bursts(decision_input: DecisionInput, bursts: BurstMemory) -> Judgement:
-    """Whether the pool's bursts last long enough for new replicas to serve them, and what would serve them if not."""
+    """Whether the pool's bursts last long enough for new replicas, or enough stand ready; else what would do."""
     standing = standing_capacity(bursts, decision_input.now_seconds)
     if standing is None:
-        return ConditionStatus.TRUE, Reason.BURSTS_SERVED, "no bursts that are shorter than a start"
-    message = (
+        return ConditionStatus.TRUE, Reason.BURSTS_SERVED, "no bursts that are too short for new replicas"
+    seen = (
         f"{standing.bursts} bursts in a day lasted up to {duration(standing.longest_seconds)}, and a replica takes "
-        f"{duration(decision_input.cold_start.l50_seconds)} to start: {standing.replicas} standing replicas would "
-        f"serve them (minReplicas or a schedule), {standing.extra_replicas} more for "
-        f"{standing.replica_hours_per_day} replica-hours a day"
+        f"{duration(decision_input.cold_start.l50_seconds)} to start"
+    )
+    expected = next(iter(recommend_recurring_bursts(decision_input)), None)
+    maximum = decision_input.parameters.max_replicas
+    if expected is not None and expected.rounded_up <= maximum:
+        message = f"{seen}: {expected.rounded_up} replicas stand ready while they come again and again"
+        return ConditionStatus.TRUE, Reason.BURSTS_SERVED, message
+    message = (
+        f"{seen}: {standing.replicas} standing replicas would serve them (minReplicas or a schedule), "
+        f"{standing.extra_replicas} more for {standing.replica_hours_per_day} replica-hours a day"
     )
     return ConditionStatus.FALSE, Reason.BURSTS_TOO_SHORT, message
 

@@ -11,6 +11,7 @@ from policies.recommenders.forecast import recommend_forecast
 from policies.recommenders.inter_token_latency_divergence import recommend_inter_token_latency_divergence
 from policies.recommenders.kv_cache import recommend_kv_cache
 from policies.recommenders.pending_requests import recommend_pending_requests
+from policies.recommenders.recurring_bursts import recommend_recurring_bursts
 from policies.recommenders.schedule import recommend_schedule
 from policies.recommenders.token_rate import recommend_token_rate
 from policies.recommenders.tokens_in_flight import recommend_tokens_in_flight
@@ -38,6 +39,7 @@ RECOMMENDERS: dict[str, Recommender] = {
     "interTokenLatencyDivergence": recommend_inter_token_latency_divergence,
     "pendingRequests": recommend_pending_requests,
     "custom": recommend_custom,
+    "recurringBursts": recommend_recurring_bursts,
     "schedule": recommend_schedule,
     "forecast": recommend_forecast,
 }

@@ -1,4 +1,4 @@
-"""Bursts that are over before a replica could start."""
+"""Bursts that are largely over before a new replica could serve."""
 
 from __future__ import annotations
 
@@ -30,20 +30,24 @@ def watched(*needs: int | None, ready: int = 4, cold_start: ColdStart = TWO_MINU
     """The memory after looks 30 s apart at a pool with four ready replicas."""
     memory = BurstMemory()
     for place, need in enumerate(needs):
-        memory = watch_bursts(memory, MeasuredLoad(need, None), ready, cold_start, 30.0 * place)
+        memory = watch_bursts(memory, MeasuredLoad(need, need, None), ready, cold_start, 30.0 * place)
     return memory
 
 
 @pytest.mark.parametrize(
     ("needs", "short"),
     [
-        pytest.param([3, 9, 11, 3], [Burst(30.0, 60.0, 4, 11)], id="over after a minute: no replica could start"),
-        pytest.param([3, 9, 9, 9, 9, 3], [], id="it lasted for two minutes: new replicas served it"),
-        pytest.param([3, 5, 3], [], id="four replicas can do the work of five for a while"),
-        pytest.param([3, 9, 5, 3], [Burst(30.0, 60.0, 4, 9)], id="it ends where what was ready suffices"),
+        pytest.param([3, 9, 11, 3], [Burst(30.0, 60.0, 5, 11)], id="over after a minute: no replica could start"),
+        pytest.param([3, *[9] * 12, 3], [Burst(30.0, 360.0, 5, 9)], id="over after three starts: most of it is lost"),
+        pytest.param([3, *[9] * 13, 3], [], id="it lasted longer: new replicas served most of it"),
+        pytest.param([3, *[9] * 14, 3, 9, 3], [], id="what lasts is the new calm"),
+        pytest.param([3, 6, 3], [], id="five replicas can do the work of six for a while"),
+        pytest.param([0, 2, 0], [], id="one replica more is no burst"),
+        pytest.param([3, 9, 6, 5, 3], [Burst(30.0, 60.0, 5, 9)], id="it ends where what stands in calm suffices"),
         pytest.param([3, 9, None, 3], [], id="a burst whose end was not seen"),
-        pytest.param([3, 9, 3, 8, 3], [Burst(30.0, 30.0, 4, 9), Burst(90.0, 30.0, 4, 8)], id="two of them"),
+        pytest.param([3, 9, 3, 8, 3], [Burst(30.0, 30.0, 5, 9), Burst(90.0, 30.0, 5, 8)], id="two of them"),
         pytest.param([3, 9, 9], [], id="one that is under way is not over"),
+        pytest.param([9, 3, 3], [], id="of the first look nobody knows what was before it"),
     ],
 )
 def test_short_bursts(needs: list[int | None], short: list[Burst]) -> None:
@@ -56,9 +60,9 @@ def test_a_pool_that_wakes_up_has_no_burst() -> None:
 
 
 def test_no_more_than_a_day_and_two_dozen_are_kept() -> None:
-    memory = watched(*([9, 3] * 50))
+    memory = watched(*([3, 9] * 50), 3)
     assert len(memory.short) == KEPT_BURSTS
-    calm = MeasuredLoad(3.0, None)
+    calm = MeasuredLoad(3.0, 3.0, None)
     assert watch_bursts(memory, calm, 4, TWO_MINUTES, KEPT_SECONDS + 60.0 * 49).short == memory.short[-1:]
     assert watch_bursts(memory, calm, 4, TWO_MINUTES, KEPT_SECONDS + 60.0 * 50).short == ()
 
@@ -67,21 +71,29 @@ def test_no_more_than_a_day_and_two_dozen_are_kept() -> None:
     ("loads", "short"),
     [
         pytest.param(
-            [(3.0, 10.0), (6.0, 30.0), (25.0, 30.0), (20.0, 10.0)],
-            [Burst(30.0, 60.0, 4, 9)],
-            id="what has piled up is not what would have been needed",
+            [(3.0, 10.0), (6.0, 30.0), (25.0, 30.0), (20.0, 10.0), (20.0, 10.0), (7.0, 10.0)],
+            [Burst(30.0, 60.0, 5, 9)],
+            id="what has piled up is not what would have been needed, nor is the time that it takes",
+        ),
+        pytest.param(
+            [(3.0, 10.0), (20.0, 30.0), (20.0, 10.0), *[(20.0, 30.0)] * 12, (3.0, 10.0)],
+            [],
+            id="an end that was none: where replicas become Ready, arrivals are missed",
+        ),
+        pytest.param(
+            [(3.0, 10.0), (20.0, 30.0), *[(20.0, 10.0)] * 9],
+            [Burst(30.0, 30.0, 5, 9)],
+            id="whatever the votes say, after two starts it is over",
         ),
         pytest.param([(3.0, 10.0), (3.0, 30.0), (3.0, 10.0)], [], id="many requests of which none is large"),
-        pytest.param(
-            [(3.0, 10.0), (6.0, 30.0), (20.0, 30.0), (20.0, 30.0), (20.0, 30.0), (9.0, 10.0)], [], id="it lasts"
-        ),
-        pytest.param([(3.0, 0.0), (9.0, 30.0), (3.0, 0.0)], [Burst(30.0, 30.0, 4, 9)], id="from nothing at all"),
+        pytest.param([(3.0, 10.0), *[(20.0, 30.0)] * 13, (9.0, 10.0)], [], id="it lasts"),
+        pytest.param([(3.0, 0.0), (9.0, 30.0), (3.0, 0.0)], [Burst(30.0, 30.0, 5, 9)], id="from nothing at all"),
     ],
 )
 def test_a_burst_is_measured_by_what_arrives(loads: list[tuple[float, float]], short: list[Burst]) -> None:
     memory = BurstMemory()
     for place, (need, arrivals) in enumerate(loads):
-        memory = watch_bursts(memory, MeasuredLoad(need, arrivals), 4, TWO_MINUTES, 30.0 * place)
+        memory = watch_bursts(memory, MeasuredLoad(need, need, arrivals), 4, TWO_MINUTES, 30.0 * place)
     assert memory.short == tuple(short)
 
 
@@ -92,7 +104,7 @@ def test_a_burst_is_measured_by_what_arrives(loads: list[tuple[float, float]], s
         pytest.param(
             [Burst(NOW, 60.0, 4, 9), Burst(NOW, 90.0, 3, 8), Burst(NOW, 30.0, 4, 7)],
             StandingCapacity(3, 90.0, 9, 6),
-            id="as many as the largest needs, beside the fewest that were ready",
+            id="as many as the largest needs, beside the least calm",
         ),
         pytest.param(
             [Burst(NOW, 60.0, 4, 9)] * 9 + [Burst(NOW, 60.0, 4, 90)],
@@ -108,7 +120,7 @@ def test_a_burst_is_measured_by_what_arrives(loads: list[tuple[float, float]], s
         pytest.param(
             [Burst(NOW, 60.0, 9, 9), Burst(NOW, 60.0, 12, 7), Burst(NOW, 60.0, 11, 8)],
             StandingCapacity(3, 60.0, 9, 0),
-            id="as many as were there: none in addition",
+            id="as many as stood in calm: none in addition",
         ),
     ],
 )
@@ -134,8 +146,8 @@ def test_extra_replicas_cost_their_hours() -> None:
 def test_what_is_calm(loads: list[tuple[float | None, float | None]], calm: tuple[float, float]) -> None:
     memory = BurstMemory()
     for place, (need, arrivals) in enumerate(loads):
-        memory = watch_bursts(memory, MeasuredLoad(need, arrivals), 5, TWO_MINUTES, 30.0 * place)
-    assert (memory.calm_need, memory.calm_arrivals_per_second) == pytest.approx(calm)
+        memory = watch_bursts(memory, MeasuredLoad(need, need, arrivals), 5, TWO_MINUTES, 30.0 * place)
+    assert (memory.calm_bare_need, memory.calm_arrivals_per_second) == pytest.approx(calm)
 
 
 def test_what_is_expected_or_only_advised_is_no_load() -> None:
@@ -158,6 +170,6 @@ def test_the_load_is_what_votes_measure_and_what_arrives() -> None:
         Signal.REQUESTS_ARRIVED_RECENTLY: an_even_signal(12.0, 4),
     }
     decision_input = a_decision_input(policy, an_observation(signals))
-    assert measured_load(decision_input, decide(decision_input).recommendations) == MeasuredLoad(7.0, 12.0)
+    assert measured_load(decision_input, decide(decision_input).recommendations) == MeasuredLoad(7.0, 7.0, 12.0)
     blind = a_decision_input(a_policy(schedules=[always]), a_blackout())
-    assert measured_load(blind, decide(blind).recommendations) == MeasuredLoad(None, None)
+    assert measured_load(blind, decide(blind).recommendations) == MeasuredLoad(None, None, None)

@@ -23,6 +23,15 @@ STORIES = (
         ((0, 3), (10, 3), (10.05, 9), (10.8, 9), (10.85, 3), (30, 3)),
     ),
     Story(
+        "recurring-bursts",
+        "Every 15 minutes three and a half times the load for three minutes; after the third time no more.",
+        (
+            *((0, 3), (15, 3), (15.1, 10.5), (18, 10.5), (18.1, 3), (30, 3), (30.1, 10), (33, 10), (33.1, 3)),
+            *((45, 3), (45.1, 9), (48, 9), (48.1, 3), (85, 3)),
+        ),
+        policy={"signals": {}, "recurringBursts": {"withinSeconds": 1800}},
+    ),
+    Story(
         "prometheus-outage",
         "Prometheus is out of reach for ten minutes. The load falls just before and doubles meanwhile.",
         ((0, 7), (10, 7), (12, 3), (16, 3), (18, 6), (45, 6)),

@@ -1,0 +1,110 @@
+"""Replicas that stand ready for bursts which come again and again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.bursts import KEPT_BURSTS, Burst, BurstMemory, BurstUnderWay, RecurringBursts, recurring_bursts
+from policies.reasons import Reason
+from policies.recommenders.recurring_bursts import recommend_recurring_bursts
+from tests.builders import NOW, a_decision_input, a_policy, an_observation
+
+HOUR = 3600.0
+
+
+def burst(minutes_ago: float, needed: int, lasted_seconds: float = 240.0, calm: int = 4) -> Burst:
+    """One that began so long ago."""
+    return Burst(NOW - 60.0 * minutes_ago, lasted_seconds, calm, needed)
+
+
+@pytest.mark.parametrize(
+    ("bursts", "count", "replicas"),
+    [
+        pytest.param([burst(20, 12)], 1, 15, id="a quarter more after the first: the next may well be larger"),
+        pytest.param([burst(40, 12), burst(20, 10)], 2, 14, id="an eighth more than the larger of two"),
+        pytest.param(
+            [burst(100, 30), burst(20, 12)], 1, 15, id="one that came more than an hour before is an accident"
+        ),
+        pytest.param([burst(130, 8), burst(75, 8), burst(20, 8)], 3, 9, id="each within an hour of the one before"),
+        pytest.param([burst(20, 10)] * 17 + [burst(20, 90)] * 3, 20, 92, id="three in twenty are served"),
+        pytest.param([burst(20, 10)] * 18 + [burst(20, 90)] * 2, 20, 11, id="two in twenty are not worth their price"),
+        pytest.param([burst(59, 12)], 1, 15, id="just within the hour"),
+    ],
+)
+def test_how_many_stand_ready(bursts: list[Burst], count: int, replicas: int) -> None:
+    found = recurring_bursts(BurstMemory(tuple(bursts)), 90.0, HOUR, NOW)
+    assert found is not None
+    assert (found.bursts, found.replicas) == (count, replicas)
+
+
+@pytest.mark.parametrize(
+    ("memory", "within_seconds"),
+    [
+        pytest.param(BurstMemory(), HOUR, id="none has been seen"),
+        pytest.param(BurstMemory((burst(61, 12),)), HOUR, id="the last is more than an hour ago: they have stopped"),
+        pytest.param(BurstMemory((burst(1, 12),)), 0.0, id="the policy wants none to stand ready"),
+        pytest.param(
+            BurstMemory((burst(90, 12),), BurstUnderWay(NOW - 60.0, 4, 9.0, 9.0)),
+            HOUR,
+            id="a new one after a long time",
+        ),
+    ],
+)
+def test_none_stand_ready(memory: BurstMemory, within_seconds: float) -> None:
+    assert recurring_bursts(memory, 90.0, within_seconds, NOW) is None
+
+
+def test_a_burst_that_is_under_way_is_the_last() -> None:
+    memory = BurstMemory((burst(59, 12, 200.0), burst(50, 10)), BurstUnderWay(NOW - 30.0, 4, 9.0, 9.0), 2.8)
+    assert recurring_bursts(memory, 100.0, HOUR, NOW) == RecurringBursts(2, 14, 240.0, NOW - 30.0, 4, NOW - 30.0)
+
+
+@given(
+    st.lists(st.integers(2, 5000), min_size=1, max_size=KEPT_BURSTS),
+    st.floats(50.0, 100.0),
+    st.integers(0, KEPT_BURSTS - 1),
+    st.integers(1, 5000),
+)
+def test_larger_bursts_never_ask_for_fewer_and_the_largest_bounds_them(
+    peaks: list[int], percent: float, place: int, more: int
+) -> None:
+    def standing(needed: list[int]) -> int:
+        found = recurring_bursts(BurstMemory(tuple(burst(10, peak) for peak in needed)), percent, HOUR, NOW)
+        assert found is not None
+        return found.replicas
+
+    larger = list(peaks)
+    larger[place % len(peaks)] += more
+    assert min(peaks) <= standing(peaks) <= 1.25 * max(peaks) + 1
+    assert standing(larger) >= standing(peaks)
+
+
+EXPECTED = RecurringBursts(3, 9, 240.0, NOW - 600.0, 4)
+
+
+def test_they_are_a_vote_of_what_is_to_come() -> None:
+    decision_input = replace(a_decision_input(a_policy(objectives={}), an_observation({})), recurring_bursts=EXPECTED)
+    (vote,) = recommend_recurring_bursts(decision_input)
+    assert (vote.replicas, vote.reason, vote.is_forecast, vote.reads_replicas) == (
+        9.0,
+        Reason.RECURRING_BURSTS,
+        True,
+        False,
+    )
+    assert vote.message == "the next of recurring bursts (3 bursts so far, the last 10 min ago) needs 9"
+
+
+@pytest.mark.parametrize(
+    ("policy", "bursts"),
+    [
+        pytest.param({"objectives": {}}, None, id="there are no bursts"),
+        pytest.param({"signals": {"kvCache": {}}}, EXPECTED, id="without objectives nobody knows what a burst takes"),
+    ],
+)
+def test_no_vote(policy: dict[str, object], bursts: RecurringBursts | None) -> None:
+    decision_input = replace(a_decision_input(a_policy(**policy), an_observation({})), recurring_bursts=bursts)
+    assert recommend_recurring_bursts(decision_input) == ()
