@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.cluster.conftest import CRD_DIRECTORY, StartFleet
+from tests.cluster.conftest import StartFleet
 from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.controller_process import ControllerProcess
 from tests.cluster.harness.fleet import Fleet
 from tests.cluster.harness.kubernetes_api import KubernetesApi
 from tests.cluster.harness.node_pools import (
-    INSTANCE_TYPES,
-    NODE_CLASS,
     NODE_CLASSES_PATH,
     PATH,
+    given_up,
     kinds_of_nodes,
     node_class,
     node_pool,
@@ -30,17 +29,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 POOL_PATH = "/apis/tokenscaler.io/v1alpha1/acceleratorpools"
 FLOOR_PERCENT = 20
-
-
-@pytest.fixture
-def karpenter_plane() -> Iterator[ControlPlane]:
-    with ControlPlane(karpenter_instance_types=INSTANCE_TYPES) as started:
-        started.apply(CRD_DIRECTORY)
-        started.apply(NODE_CLASS)
-        started.apply(node_class("spot"))
-        started.apply(node_pool("od", "on-demand", limits={"nvidia.com/gpu": "8"}, weight=10))
-        started.apply(node_pool("spot", "spot", limits={"nvidia.com/gpu": "0"}, weight=1, node_class="spot"))
-        yield started
 
 
 class NodeWatch:
@@ -73,8 +61,14 @@ class NodeWatch:
 
 def _split_fleet(plane: ControlPlane, start_fleet: StartFleet) -> Fleet:
     """A Deployment on demand with a replica, one on spot with none, and a scaler that steers both."""
-    fleet: Fleet = start_fleet(replicas=1, on=plane, accelerators=8, capacity_type="on-demand")
-    spot = deployment(fleet.namespace, "vllm-spot", 0, accelerators=8, capacity_type="spot")
+    plane.apply(
+        node_class("spot"),
+        node_pool("od", "on-demand", limits={"nvidia.com/gpu": "8"}, weight=10),
+        node_pool("spot", "spot", limits={"nvidia.com/gpu": "0"}, weight=1, node_class="spot"),
+    )
+    # A stopped pod has six times as long as a request takes.
+    fleet: Fleet = start_fleet(replicas=1, on=plane, accelerators=8, capacity_type="on-demand", stops_in="6s")
+    spot = deployment(fleet.namespace, "vllm-spot", 0, accelerators=8, capacity_type="spot", stops_in="6s")
     plane.api.create(f"/apis/apps/v1/namespaces/{fleet.namespace}/deployments", spot)
     plane.api.create(
         POOL_PATH,
@@ -112,7 +106,7 @@ def _ready_on_spot(plane: ControlPlane, fleet: Fleet) -> int:
 
 def _settle(plane: ControlPlane, fleet: Fleet, replicas: int, on_demand: int) -> None:
     """Waits until the load for so many replicas has them, in counts and in nodes."""
-    fleet.set_load(PoolLoad(running=replicas, waiting=4 * replicas))
+    fleet.set_load(_load(replicas))
     wanted = (on_demand, replicas - on_demand)
     wait_until(lambda: _counts(plane, fleet) == wanted, f"counts {wanted}", 150)
     wait_until(lambda: kinds_of_nodes(plane.api) == wanted, f"nodes {wanted}", 150)
@@ -123,8 +117,9 @@ def test_the_floor_holds_in_real_nodes_through_growth_drought_return_and_shrinki
 ) -> None:
     plane = karpenter_plane
     fleet = _split_fleet(plane, start_fleet)
-    fleet.set_load(PoolLoad(running=1, waiting=4))
-    start_controller(fleet).wait_deciding(records=3)
+    fleet.set_load(_load(1))
+    controller: ControllerProcess = start_controller(fleet)
+    controller.wait_deciding(records=3)
 
     with NodeWatch(plane) as watch:
         _settle(plane, fleet, 5, on_demand=1)
@@ -132,16 +127,40 @@ def test_the_floor_holds_in_real_nodes_through_growth_drought_return_and_shrinki
 
         plane.api.delete(f"{NODE_CLASSES_PATH}/spot")
         wait_until(lambda: not _is_ready(plane, "spot"), "Karpenter has seen that spot cannot be had", 90)
-        fleet.set_load(PoolLoad(running=8, waiting=32))
+        fleet.set_load(_load(8))
         wait_until(lambda: kinds_of_nodes(plane.api) == (4, 4), "what is added is on demand", 150)
         plane.apply(node_class("spot"))
         _settle(plane, fleet, 8, on_demand=2)
         wait_until(lambda: _audited(plane) == (2, 6, "True"), "the status says what is there", 90)
 
-        fleet.set_load(PoolLoad(running=1, waiting=4))
+        _drift_back_after_the_cloud_had_none(plane, fleet, controller)
+
+        fleet.set_load(_load(1))
         wait_until(lambda: _counts(plane, fleet) == (2, 0), "spot goes first, on demand waits for its nodes", 150)
     assert watch.looks > 20
     assert watch.broken == [], "at no moment"
+
+
+def _drift_back_after_the_cloud_had_none(plane: ControlPlane, fleet: Fleet, controller: ControllerProcess) -> None:
+    """Karpenter says of a launch on spot that it gave it up; on this provider there is always capacity."""
+    plane.api.create("/api/v1/namespaces/default/events", given_up("spot-abc12"))
+    fleet.wait_condition("NodesAvailable", "False", "OutOfCapacity")
+    fleet.set_load(_load(10))
+    wait_until(lambda: kinds_of_nodes(plane.api) == (4, 6), "what is added is on demand", 150)
+    wait_until(lambda: controller.records()[-1]["input"]["replicas"]["ready"] == 10, "all of it serves", 150)
+
+    since = len(controller.records())
+    plane.api.delete("/api/v1/namespaces/default/events/given-up")
+    _settle(plane, fleet, 10, on_demand=2)
+    fewest = min(record["input"]["replicas"]["ready"] for record in controller.records()[since:])
+    assert fewest >= 10, "what comes on spot serves before what is on demand goes"
+    gone = fleet.exporters.lost(fleet.namespace)
+    assert [each for each in gone if each.lost] == [], "no request is dropped"
+    assert [each for each in gone if each.held], "though those that went had some"
+
+
+def _load(replicas: int) -> PoolLoad:
+    return PoolLoad(running=3 * replicas, waiting=4 * replicas, request_seconds=1)
 
 
 def _audited(plane: ControlPlane) -> tuple[int, int, str]:
