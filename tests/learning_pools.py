@@ -111,7 +111,7 @@ def _mean_latencies(
             finished += each.advance(request.arrived_at)
         chosen = min(fleet, key=lambda each: each.requests_in_flight)
         if chosen.can_ever_hold(request):
-            chosen.add(request)
+            chosen.add(request, request.arrived_at)
     for each in fleet:
         finished += each.advance(seconds)
     settled = [request for request in finished if request.arrived_at > seconds / 3 and request.output_tokens > 1]
