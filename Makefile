@@ -76,8 +76,9 @@ reference: setup ## write the generated pages anew: the decision record, the kno
 bench-capacity: setup ## how near a learned capacity comes to the truth in simulation, and what a wrong one costs (10 min)
 	@$(BIN)/python -m tests.benchmarks.capacity
 
-bench-replay: setup ## the replay's speed, and the default policy against the best plan, in simulation (25 min)
-	@$(BIN)/python -m tests.benchmarks.replay --traces $(TRACES)
+ONLY ?= speed sampling
+bench-replay: setup ## the replay's speed and sampling, in simulation; ONLY= for the policy's rows too, which take long; ONLY='azure wave' for some
+	@$(BIN)/python -m tests.benchmarks.replay --traces $(TRACES) --only $(ONLY)
 
 lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .

@@ -169,8 +169,9 @@ def _source_in_json(request: SeriesRequest | PoolRequest) -> dict[str, str]:
 
 def _backtest_table(backtest: Backtest, request: SeriesRequest | PoolRequest) -> Table:
     days = (len(backtest.series.values) - backtest.first_test_bin) / backtest.parameters.day_bins
+    lasts = f"{days:.1f} days" if days >= 1 else f"{24 * days:.2g} hours"
     table = Table(
-        title=f"{request.title}: model {backtest.model}, last {days:.1f} days, "
+        title=f"{request.title}: model {backtest.model}, last {lasts}, "
         f"bins of {backtest.series.step_seconds} s, quantile {SCORED_LEVEL:g}",
         title_justify="left",
     )

@@ -180,6 +180,7 @@ def _prepare(request: ReplayRequest) -> _Prepared | _Refused:
         *whose,
         *fleet.assumptions,
         *(a for each in policies for a in each.assumptions),
+        *_assumed_of_accelerators(policies, fleet),
     )
     for each in policies:
         has_two_targets = each.identity.spot_target_name is not None
@@ -204,8 +205,18 @@ def _prepare_policy_only(
     stage = PolicyOnlyStage(Stage(fleet, load, (request.seed,)), request.policy_step_seconds)
     if (problem := stage.problem()) is not None:
         return _Refused((f"{request.trace_name}: {problem}",))
+    if blind := [each for each in policies if each.latencies]:
+        return _Refused(
+            tuple(
+                f"{each.name}: reads {', '.join(each.latencies)}, and --policy-only knows no latencies; run it exactly"
+                for each in blind
+            )
+        )
     of_trace = () if isinstance(load.trace, AgentSessions) else load.trace.assumptions
-    of_policies = tuple(assumption for each in policies for assumption in each.assumptions)
+    of_policies = (
+        *(assumption for each in policies for assumption in each.assumptions),
+        *_assumed_of_accelerators(policies, fleet),
+    )
     return _Prepared(
         policies, fleet, load, None, (*of_trace, *whose, *fleet.assumptions, *of_policies, *stage.assumptions())
     )
@@ -238,6 +249,17 @@ def node_problems(policies: Sequence[ReplayedPolicy], fleet: Fleet) -> Iterator[
             yield (
                 f"{policy.name}: acceleratorsPerReplica is {stated}, and a replica of {fleet.profile.name} has {real}; "
                 "correct it, or give a --fleet with another profile"
+            )
+
+
+def _assumed_of_accelerators(policies: Sequence[ReplayedPolicy], fleet: Fleet) -> Iterator[str]:
+    """Without nodes nobody is refused for them: hours are those of the profile."""
+    for policy in policies:
+        stated, real = policy.accelerators_per_replica, fleet.profile.accelerators_per_replica
+        if fleet.nodes is None and stated is not None and stated != real:
+            yield (
+                f"{policy.name}: its acceleratorsPerReplica is {stated}; accelerator-hours are of the {real} that a "
+                f"replica of {fleet.profile.name} has"
             )
 
 

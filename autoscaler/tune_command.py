@@ -196,14 +196,15 @@ def _write_file(path: Path, content: bytes) -> None:
 
 def _policy_text(checked: TuningInput, report: TuningReport) -> str:
     policy = checked.policy
-    return changed_text(policy.text, policy.place, report.changes, tuple(_head(report)))
+    return changed_text(policy.text, policy.place, report.changes, tuple(_head(checked, report)))
 
 
-def _head(report: TuningReport) -> Iterator[str]:
+def _head(checked: TuningInput, report: TuningReport) -> Iterator[str]:
     given, found, verdict = report.given, report.found, report.verdict
     assert given.held_out is not None
     assert verdict is not None
     yield f"Traces {report.loads}, fleet {report.fleet.profile.name}; {report.objective.shown()}."
+    yield from (f"{scene.parts}." for scene in checked.scenes)
     if verdict.keeps_given:
         yield f"Kept as it was: {verdict.reason}."
         yield f"Expected of it: {shown_figures(given.held_out)}, on the held-out {report.hold_out_percent:g} %."

@@ -10,7 +10,7 @@ from autoscaler.api.document import read_fields
 from autoscaler.api.node_shape import amount_of
 from autoscaler.replay.hpa_metric_sources import ExternalMetricSource, PodsMetricSource, engine_metric
 from autoscaler.replay.keda import CronTrigger, Fallback, FallbackBehavior, PrometheusTrigger, ScaledObject, Trigger
-from autoscaler.replay.promql_reading import NotUnderstoodError, read_promql
+from autoscaler.replay.promql_reading import NotUnderstoodError, metrics_of, read_promql
 from autoscaler.replay.simulated_prometheus import unsimulated_metrics
 from autoscaler.replay.stock_hpa import DEFAULT_TOLERANCE, HPAMetricSource, StockHPA
 from policies.constraints.behavior import ScalingBehavior
@@ -28,6 +28,18 @@ class Manifest:
     target_name: str
     policy: ScaledObject | StockHPA
     assumptions: tuple[str, ...] = ()
+
+    @property
+    def latencies(self) -> tuple[str, ...]:
+        """The histograms that it reads, each once."""
+        match self.policy:
+            case ScaledObject():
+                read = [each.query for each in self.policy.triggers if isinstance(each, PrometheusTrigger)]
+            case StockHPA():
+                sources = (ExternalMetricSource, PodsMetricSource)
+                read = [each.expression for each in self.policy.metrics if isinstance(each, sources)]
+        names = (name for expression in read for name in metrics_of(expression))
+        return tuple(dict.fromkeys(name for name in names if name.endswith("_bucket")))
 
 
 class _Refusals:

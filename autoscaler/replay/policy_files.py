@@ -66,6 +66,7 @@ class ReplayedPolicy:
     assumptions: tuple[str, ...] = ()
     accelerator_pools: tuple[ReadAcceleratorPool, ...] = ()
     accelerators_per_replica: int | None = None
+    latencies: tuple[str, ...] = ()  # histograms that it cannot do without
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,7 @@ def _read_manifest(
         maximum=policy.maximum,
         make=lambda run: policy,
         assumptions=manifest.assumptions,
+        latencies=manifest.latencies,
     )
 
 

@@ -75,15 +75,16 @@ def node_sentences(report: Report) -> Iterator[str]:
         figures = {name: mean_figure(outcome, name) for name in NODE_FIGURES}
         if figures["node_hours"] is None:
             continue
-        by_type = by_capacity_type(outcome.results)
+        by_type, most = by_capacity_type(outcome.results), figures["max_nodes"]
         hours = ", ".join(
             f"{use['node_hours']:,.2f} node-hours {kind} ({use['cost_dollars']:,.2f} dollars)"
             for kind, use in by_type.items()
         )
         yield (
-            f"{outcome.name}: {hours}, {figures['max_nodes']:g} nodes at most, {figures['spot_reclaims']:g} spot "
-            f"reclaims with {figures['requests_lost_to_reclaims']:g} requests lost, {figures['node_deaths']:g} deaths, "
-            f"{figures['refused_launches']:g} launches refused, {figures['limit_changes']:g} changes of limits"
+            f"{outcome.name}: {hours}, at most {most:g} {'node' if most == 1 else 'nodes'}, "
+            f"{figures['spot_reclaims']:g} spot reclaims with {figures['requests_lost_to_reclaims']:g} requests lost, "
+            f"{figures['node_deaths']:g} deaths, {figures['refused_launches']:g} launches refused, "
+            f"{figures['limit_changes']:g} changes of limits"
         )
 
 

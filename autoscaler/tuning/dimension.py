@@ -83,6 +83,11 @@ class Choice:
 Dimension: TypeAlias = NumberRange | Choice
 
 
+def told_value(value: Value) -> str:
+    """A value for a reader: a parameter that is left out has none."""
+    return "not set" if value is None else shown_value(value)
+
+
 def shown_value(value: Value) -> str:
     """A value as YAML has it, numbers without a needless fraction or exponent."""
     match value:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 from autoscaler.replay.report_html import COLOURS, STYLE
-from autoscaler.tuning.dimension import shown_value
+from autoscaler.tuning.dimension import told_value
 from autoscaler.tuning.figures import Figures
 from autoscaler.tuning.tuning_report import TuningReport, hours, percent, shown_values
 from autoscaler.tuning.verdict import Judged, shown_figures
@@ -66,7 +66,7 @@ def _verdict(report: TuningReport) -> str:
         return "<p>Stopped before the end: all of this is of what was run.</p>"
     head = "The given policy is kept" if report.verdict.keeps_given else "The policy that was found is written"
     rows = "".join(
-        f"<li>{escape(change.path)}: {escape(change.was)} &rarr; {escape(shown_value(change.value))}</li>"
+        f"<li>{escape(change.path)}: {escape(change.was)} &rarr; {escape(told_value(change.value))}</li>"
         for change in report.changes
     )
     return f"<p><b>{head}</b>: {escape(report.verdict.reason)}.</p><ul>{rows}</ul>"

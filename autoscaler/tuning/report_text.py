@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from autoscaler.tuning.dimension import shown_value
+from autoscaler.tuning.dimension import told_value
 from autoscaler.tuning.figures import Figures
 from autoscaler.tuning.policy_variant import short_path
 from autoscaler.tuning.tuning_report import TuningReport, hours, percent, shown_values
@@ -30,7 +30,7 @@ def front_table(report: TuningReport) -> Table:
         table.add_column("\n".join(short_path(dimension.path).split(".")), justify="right")
     step = max(1, -(-len(front) // MOST_ROWS))
     for trial in (*front[:-1:step], front[-1]):
-        values = [shown_value(trial.values[dimension.path]) for dimension in report.dimensions]
+        values = [told_value(trial.values[dimension.path]) for dimension in report.dimensions]
         table.add_row("*" if trial is outcome.given else "", *_cells(trial.figures), *values)
     return table
 
@@ -67,7 +67,7 @@ def _said(report: TuningReport) -> Iterator[str]:
         yield "The given policy is kept."
         return
     for change in report.changes:
-        yield f"  {change.path}: {change.was} -> {shown_value(change.value)}"
+        yield f"  {change.path}: {change.was} -> {told_value(change.value)}"
     for each in at_ends(report.found.values, report.dimensions):
         yield f"{each}; a wider range may hold a better one."
 

@@ -34,6 +34,15 @@ class Scene:
     search: TraceLoad
     held_out: TraceLoad
 
+    @property
+    def parts(self) -> str:
+        """Which seconds of the trace are which part, in words."""
+        search, held_out = self.search, self.held_out
+        return (
+            f"{self.name}: tuned on its seconds {search.start_seconds:.0f} to {search.end_seconds:.0f}, "
+            f"judged on {held_out.start_seconds:.0f} to {held_out.end_seconds:.0f}"
+        )
+
     def load(self, part: Part) -> TraceLoad:
         """The load of one part."""
         return self.search if part is Part.SEARCH else self.held_out
@@ -62,12 +71,8 @@ def part_problems(scenes: Sequence[Scene], seed: int) -> Iterator[str]:
 def part_assumptions(scenes: Sequence[Scene], seed: int) -> Iterator[str]:
     """What a reader should know of the parts."""
     for scene in scenes:
-        search, held_out = scene.search, scene.held_out
-        yield (
-            f"{scene.name}: tuned on its seconds {search.start_seconds:.0f} to {search.end_seconds:.0f}, "
-            f"judged on {held_out.start_seconds:.0f} to {held_out.end_seconds:.0f}"
-        )
-        requests = len(held_out.draw(seed))
+        yield scene.parts
+        requests = len(scene.held_out.draw(seed))
         if requests < FEW_REQUESTS:
             yield f"{scene.name}: only {requests} requests are held out, so their shares are coarse"
 

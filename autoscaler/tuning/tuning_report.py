@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autoscaler.replay.fleet_description import Fleet
-from autoscaler.tuning.dimension import Dimension, Values, shown_value
+from autoscaler.tuning.dimension import Dimension, Values, told_value
 from autoscaler.tuning.figures import Figures
 from autoscaler.tuning.objective import Objective
 from autoscaler.tuning.policy_text import Change
@@ -71,4 +71,4 @@ def hours(figures: Figures) -> str:
 
 def shown_values(values: Values) -> str:
     """Values with the end of each path."""
-    return ", ".join(f"{short_path(path)} {shown_value(value)}" for path, value in values.items()) or "as published"
+    return ", ".join(f"{short_path(path)} {told_value(value)}" for path, value in values.items()) or "as published"

@@ -293,6 +293,79 @@ def test_a_policy_only_run_has_costs_and_shortages_and_says_nothing_of_latencies
     assert len(list(read_log(written.decisions))) == 27
 
 
+HPA = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: chat-hpa, namespace: inference}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: vllm-chat}
+  maxReplicas: 8
+  metrics:
+    - type: Pods
+      pods:
+        metric: {name: vllm_num_requests_running}
+        target: {type: AverageValue, averageValue: "1"}
+"""
+SCALED_OBJECT = """\
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: chat-keda, namespace: inference}
+spec:
+  scaleTargetRef: {name: vllm-chat}
+  minReplicaCount: 1
+  maxReplicaCount: 8
+  triggers:
+    - type: prometheus
+      metadata: {query: "QUERY", threshold: "1"}
+"""
+RUNNING = "sum(vllm:num_requests_running)"
+FIRST_TOKEN = "histogram_quantile(0.9, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[2m])))"
+
+
+@pytest.mark.parametrize(
+    ("name", "manifest"),
+    [
+        pytest.param("chat-hpa", HPA, id="an HPA"),
+        pytest.param("chat-keda", SCALED_OBJECT.replace("QUERY", RUNNING), id="a ScaledObject"),
+    ],
+)
+def test_a_policy_only_run_of_a_manifest_follows_the_load(written: Written, name: str, manifest: str) -> None:
+    written.policy.write_text(manifest)
+    rows = (
+        f"{60 * at},{20 if at > 10 else 2},{16_000 if at > 10 else 1600},{4000 if at > 10 else 400}" for at in range(40)
+    )
+    written.trace.write_text("\n".join([HEADER, *rows]))
+    assert ran(written.request(is_policy_only=True))[0] == 0
+    figures = written.document()["policies"][name]
+    assert figures["scale_ups"] > 0
+    assert figures["max_replicas"] == 8
+
+
+def test_a_manifest_that_reads_latencies_is_refused_where_none_are_known(
+    written: Written, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written.policy.write_text(SCALED_OBJECT.replace("QUERY", FIRST_TOKEN))
+    assert ran(written.request(is_policy_only=True))[0] == 2
+    said = "chat-keda: reads vllm:time_to_first_token_seconds_bucket, and --policy-only knows no latencies"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("accelerators", "is_said"),
+    [
+        pytest.param(2, False, id="as many as the profile has"),
+        pytest.param(8, True, id="more than the profile has"),
+    ],
+)
+def test_which_accelerators_are_counted_without_nodes_is_said(
+    written: Written, accelerators: int, is_said: bool
+) -> None:
+    written.policy.write_text(POLICY + f"  acceleratorsPerReplica: {accelerators}\n")
+    code, screen = ran(written.request(is_policy_only=True, fleet="llama-3.3-70b-fp8-2xh100-vllm"))
+    assert code == 0
+    assert ("chat: its acceleratorsPerReplica is 8; accelerator-hours are of the 2" in screen) is is_said
+
+
 def test_a_chosen_step_of_a_policy_only_run_is_said(written: Written) -> None:
     code, screen = ran(written.request(is_policy_only=True, policy_step_seconds=60.0))
     assert code == 0

@@ -121,6 +121,7 @@ def test_so_many_times_a_trace_s_users_is_said_with_the_trace(folder: Folder) ->
     assert result.exit_code == 0, result.output
     assert f"tuned on {folder.calm} x 1.5;" in result.output
     assert f"# Traces {folder.calm} x 1.5, fleet" in folder.out.read_text()
+    assert f"# {folder.calm}: tuned on its seconds 0 to " in folder.out.read_text()
 
 
 def test_where_nothing_is_better_the_policy_is_kept(folder: Folder) -> None:
