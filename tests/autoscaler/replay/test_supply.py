@@ -13,7 +13,7 @@ from autoscaler.replay.pool_policy import ReconciledPolicy
 from autoscaler.replay.replay import ReplayRun, replay
 from autoscaler.replay.routers import RouterName
 from autoscaler.replay.serving_replica import Request
-from policies.bursts import standing_capacity
+from policies.bursts import LONGEST_STARTS, standing_capacity
 from tests.autoscaler.replay.simulated_pools import STARTED_AT, a_scaler, a_setup, steady_requests
 from tests.fakes.ports import FakeReporter
 
@@ -78,5 +78,5 @@ def test_spikes_that_are_over_before_a_replica_can_start_are_priced() -> None:
     standing = standing_capacity(last.bursts, last.now_seconds)
     assert standing is not None
     assert standing.bursts >= 3
-    assert standing.longest_seconds < last.decision_input.cold_start.l50_seconds
+    assert standing.longest_seconds < LONGEST_STARTS * last.decision_input.cold_start.l50_seconds
     assert standing.replicas >= 5
