@@ -33,7 +33,7 @@ SPARSE = "deepseek-r1-fp8-8xh200-sglang", 4
 def learned(replica: tuple[str, int], shape: Shape) -> LearningRun:
     """An hour from nothing."""
     profile = a_replica(*replica)
-    truth = true_requests_per_second(profile, shape, 450.0, 2)
+    truth = true_requests_per_second(profile, shape)
     return learning_run(profile, shape, truth, seed=1, seconds=HOUR, mean_work=2.0, initial_replicas=4)
 
 
