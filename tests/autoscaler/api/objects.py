@@ -153,11 +153,11 @@ ACCEPTED = [
         },
     ),
     pool("a pool whose nodes come with its replicas", {"prewarm": {"method": "Replicas"}}),
+    pool("a pool whose nodes Karpenter keeps ready", {"prewarm": {"method": "CapacityBuffer", "spareNodes": 2}}),
+    pool("a pool for whose nodes a buffer is made, spare ones by its class", {"prewarm": {"method": "CapacityBuffer"}}),
     pool(
         "a spot cap that leaves one spot node",
         {"nodeShape": {"accelerators": 8}, "split": {"spotCapPercent": 30}, "ceilings": {"accelerators": 32}},
-    pool("a pool whose nodes Karpenter keeps ready", {"prewarm": {"method": "CapacityBuffer", "spareNodes": 2}}),
-    pool("a pool for whose nodes a buffer is made, spare ones by its class", {"prewarm": {"method": "CapacityBuffer"}}),
     ),
     pool(
         "a managed pool whose budgets are closed while it grows",

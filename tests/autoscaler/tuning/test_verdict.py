@@ -66,9 +66,7 @@ def test_what_was_not_run_there_is_not_judged() -> None:
             [Change("signals.kvCache.headroomPercent", "not set", 15)],
             id="a vote that was not there",
         ),
-        pytest.param(
-            VOTES, {"forecast.mode": "Off", "forecast.quantilePercent": 80.0}, [], id="no forecast as before"
-        ),
+        pytest.param(VOTES, {"forecast.mode": "Off", "forecast.quantilePercent": 80.0}, [], id="no forecast as before"),
         pytest.param({}, {"forecast.mode": "Active"}, [], id="a pool that names no vote has a forecast"),
         pytest.param(
             {},
