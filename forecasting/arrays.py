@@ -1,4 +1,8 @@
-"""The array types all modules of this package share, and the one way a ring over time is read."""
+"""The array types all modules of this package share, the two rings over time, and what is done with missing values.
+
+A bin of few pools costs what hundreds of calls of numpy cost, however small the arrays: so `within` instead of np.clip,
+and `known_or` instead of np.nan_to_num, which make several calls of their own.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,22 @@ def mean_ignoring_missing(values: FloatArray, otherwise: FloatArray) -> FloatArr
     count = known.sum(axis=0)
     total = np.where(known, values, 0.0).sum(axis=0)
     return np.where(count > 0, total / np.maximum(count, 1), otherwise)
+
+
+def known_or(values: FloatArray, otherwise: FloatArray | float) -> FloatArray:
+    """`values`, and `otherwise` where they are NaN."""
+    return np.where(np.isnan(values), otherwise, values)
+
+
+def known_loads(loads: FloatArray) -> FloatArray:
+    """`loads` with NaN for what is no load: infinite and negative values."""
+    return np.where(np.isfinite(loads) & (loads >= 0), loads, np.nan)
+
+
+def within(values: FloatArray, low: FloatArray | float, high: FloatArray | float) -> FloatArray:
+    """`values` cut to low..high; NaN stays."""
+    cut: FloatArray = np.minimum(np.maximum(values, low), high)
+    return cut
 
 
 class TimeRing:
@@ -38,3 +58,32 @@ class TimeRing:
         rows: FloatArray = self.rows[wanted % self.length].astype(np.float64)
         rows[(wanted < 0) | (wanted > now) | (wanted <= now - self.length)] = np.nan
         return rows
+
+    def read_lags(self, lags: IntArray, now: int) -> FloatArray:
+        """Rows of the bins `lags` before `now`, the newest one written, with 0 <= lag < length; NaN before bin 0."""
+        rows: FloatArray = self.rows[(now - lags) % self.length].astype(np.float64)
+        return rows
+
+
+class ForecastRing:
+    """What is said of the bins to come, kept until they close.
+
+    Values are (pools, columns, ...); a column is about the bin that is `bins_ahead[column]` >= 1 after the origin.
+    """
+
+    def __init__(self, pools: int, bins_ahead: IntArray, shape: tuple[int, ...] = ()) -> None:
+        self._bins_ahead = bins_ahead
+        self._columns = np.arange(len(bins_ahead))
+        self._rows = np.full((int(bins_ahead.max()) + 1, pools, len(bins_ahead), *shape), np.nan)
+
+    def say(self, origin: int, values: FloatArray) -> None:
+        """Stores what is said when bin `origin` has closed."""
+        places = (origin + self._bins_ahead) % len(self._rows)
+        self._rows[places, :, self._columns] = values.swapaxes(0, 1)
+
+    def take(self, bin_number: int) -> FloatArray:
+        """What was said of a bin that has closed, NaN where nothing was; it is forgotten then."""
+        row = self._rows[bin_number % len(self._rows)]
+        said: FloatArray = row.copy()
+        row.fill(np.nan)
+        return said

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forecasting.arrays import FloatArray, TimeRing
+from forecasting.arrays import FloatArray, TimeRing, known_or, within
 
 PRIOR_LEVELS = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 PRIOR_MULTIPLES = (-0.6, 0.0, 0.6, 1.0, 1.55, 2.3, 3.3, 5.0)
@@ -43,21 +43,24 @@ class CalibratedQuantiles:
     def __init__(self, pools: int, columns: int, parameters: CalibrationParameters) -> None:
         self._parameters = parameters
         self._asked = np.array(parameters.levels)
-        self._levels = np.tile(self._asked, (pools, columns, 1))
+        below, above = LEVEL_REACH
+        self._lowest, self._highest = self._asked - below, np.minimum(HIGHEST_LEVEL, self._asked + above)
+        self._levels = np.tile(np.minimum(self._asked, HIGHEST_LEVEL), (pools, columns, 1))
         self._errors = TimeRing(parameters.ring_bins, (pools, columns))
         self.multiples = np.tile(np.interp(self._asked, PRIOR_LEVELS, PRIOR_MULTIPLES), (pools, columns, 1))
 
-    def learn(self, now: int, errors: FloatArray, is_covered: FloatArray) -> None:
+    def learn(self, now: int, errors: FloatArray, is_covered: FloatArray | None = None) -> None:
         """Takes the standardised errors due with bin `now` (pools, columns), NaN where not scored.
 
         `is_covered` (pools, columns, levels) is 1 where the load was at most the issued quantile, 0 where above it
         and NaN where no quantile was issued or no load is known. Loads in an outage have no error but do count here.
+        Without it the levels stay.
         """
-        self._errors.write(now, np.clip(errors, -self._parameters.largest_error, self._parameters.largest_error))
-        below, above = LEVEL_REACH
-        miss = np.nan_to_num(self._asked - is_covered)
-        moved = self._levels + self._parameters.adaptation * miss
-        self._levels = np.clip(moved, self._asked - below, np.minimum(HIGHEST_LEVEL, self._asked + above))
+        self._errors.write(now, within(errors, -self._parameters.largest_error, self._parameters.largest_error))
+        if is_covered is not None:
+            miss = known_or(self._asked - is_covered, 0.0)
+            moved = self._levels + self._parameters.adaptation * miss
+            self._levels = within(moved, self._lowest, self._highest)
         period = 1 if now < EARLY_BINS else self._parameters.evaluation_bins
         self._evaluate(now, slice(now % period, None, period))
 
@@ -72,7 +75,7 @@ class CalibratedQuantiles:
         high = np.minimum(low + 1, np.maximum(count - 1, 0))
         pool, column = np.arange(len(levels))[:, None, None], np.arange(levels.shape[1])[None, :, None]
         share = position - low
-        empirical = np.nan_to_num(ranked[low, pool, column] * (1 - share) + ranked[high, pool, column] * share)
+        empirical = known_or(ranked[low, pool, column] * (1 - share) + ranked[high, pool, column] * share, 0.0)
         trust = np.where(count >= FEWEST_ERRORS, count / np.maximum(count + self._parameters.prior_weight, 1.0), 0.0)
         prior = np.interp(levels, PRIOR_LEVELS, PRIOR_MULTIPLES)
         self.multiples[group] = trust * empirical + (1 - trust) * prior

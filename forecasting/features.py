@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forecasting.arrays import BoolArray, FloatArray
+from forecasting.arrays import BoolArray, FloatArray, known_or, within
 from forecasting.load_history import LoadHistory
 from forecasting.parameters import (
     LARGEST_DEPARTURE,
@@ -19,8 +19,8 @@ from forecasting.parameters import (
     ForecastingParameters,
 )
 
-WINDOW_LAGS = list(range(13))  # a bit more than an hour of 5-minute bins
-EXTRA_LAGS = (3, 4, 6, 12)
+WINDOW_LAGS = np.arange(13)  # a bit more than an hour of 5-minute bins
+EXTRA_LAGS = [3, 4, 6, 12]
 MAXIMUM_PHASES = 12
 FIXED_FEATURES = 20  # 9 around the base, 8 of the shape of the last hour, 2 of the last hours, 1 constant
 
@@ -55,45 +55,42 @@ class Features:
 def build_features(history: LoadHistory, parameters: ForecastingParameters) -> Features:
     """Features of the forecasts issued when the newest bin of `history` closes."""
     steps, day, scale = parameters.steps, parameters.day_bins, history.scale
-    ahead = list(range(1, steps + 1))
-
-    def g(loads: FloatArray) -> FloatArray:
-        return np.sqrt(np.maximum(loads, 0.0) / scale)
-
-    window = g(history.clean_lags(WINDOW_LAGS))
-    newest = window[0]
-    seasonal = g(history.capped_lags([day, 7 * day, *(day - k for k in ahead), *(7 * day - k for k in ahead)]))
-    yesterday, week = seasonal[0], seasonal[1]
-    yesterday_ahead, week_ahead = seasonal[2 : 2 + steps], seasonal[2 + steps :]
+    lags_of_day = day - np.arange(steps + 1)  # a day before the newest bin and before those ahead
+    parts = [
+        history.clean_lags(WINDOW_LAGS),
+        history.capped_lags(lags_of_day),
+        history.capped_lags(lags_of_day + 6 * day),
+        history.profiles,
+        history.hour_level[None],
+    ]
+    roots = np.sqrt(np.maximum(np.concatenate(parts), 0.0) / scale)
+    ends = np.cumsum([len(part) for part in parts[:-1]])
+    window, yesterday, week, profile, hour_level = np.split(roots, ends)
     week = np.where(np.isfinite(week), week, yesterday)
-    week_ahead = np.where(np.isfinite(week_ahead), week_ahead, yesterday_ahead)
-    profile = g(history.profile_ahead(0))
-    profile_ahead = g(np.stack([history.profile_ahead(k) for k in ahead]))
+    newest = window[0]
 
     rows = np.empty((newest.size, steps, FIXED_FEATURES + phase_count(parameters)))
-    shared = (window[1], window[2], g(history.hour_level), profile, yesterday, week)
-    for position, values in zip((0, 1, 2, 4, 6, 8), shared, strict=True):
-        rows[:, :, position] = (values - newest)[:, None]
-    for position, values in zip((3, 5, 7), (profile_ahead, yesterday_ahead, week_ahead), strict=True):
-        rows[:, :, position] = (values - newest).T
-    for position, values in enumerate(_shape_of_last_hour(window), start=9):
-        rows[:, :, position] = np.where(np.isfinite(values), values, 0.0)[:, None]
-    departures = history.departures / np.sqrt(scale) - (newest - profile)
-    departures = np.clip(departures, -LARGEST_DEPARTURE, LARGEST_DEPARTURE)
-    rows[:, :, 17:19] = np.where(np.isfinite(departures), departures, 0.0).T[:, None]
+    alike = np.concatenate([window[1:3], hour_level, profile[:1], yesterday[:1], week[:1]]) - newest
+    rows[:, :, [0, 1, 2, 4, 6, 8]] = alike.T[:, None]
+    by_step = np.stack([profile[1:], yesterday[1:], week[1:]]) - newest
+    rows[:, :, 3:8:2] = by_step.transpose(2, 1, 0)
+    shape = _shape_of_last_hour(window)
+    departures = history.departures / np.sqrt(scale) - (newest - profile[0])
+    departures = within(departures, -LARGEST_DEPARTURE, LARGEST_DEPARTURE)
+    rows[:, :, 9:19] = known_or(np.concatenate([shape, departures]), 0.0).T[:, None]
     rows[:, :, 19:-1] = _phase_indicator(history.now, parameters)
     rows[:, :, -1] = 1.0
-    base = (newest + profile_ahead - profile).T
+    base = (newest + profile[1:] - profile[0]).T
     is_complete = np.isfinite(rows).all(axis=2) & np.isfinite(base)
     rows[~is_complete] = 0.0
     return Features(rows, base, scale, window, is_complete)
 
 
-def _shape_of_last_hour(window: FloatArray) -> list[FloatArray]:
-    recent = window[:7]
-    values = [window[lag] for lag in EXTRA_LAGS]
-    values += [recent.max(axis=0), recent.min(axis=0), window.max(axis=0), window.min(axis=0)]
-    return [value - window[0] for value in values]
+def _shape_of_last_hour(window: FloatArray) -> FloatArray:
+    """(8, pools): earlier values, and the extremes of half an hour and of an hour, against the newest value."""
+    extremes = [window[:7].max(axis=0), window[:7].min(axis=0), window.max(axis=0), window.min(axis=0)]
+    shape: FloatArray = np.concatenate([window[EXTRA_LAGS], extremes]) - window[0]
+    return shape
 
 
 def _phase_indicator(bin_number: int, parameters: ForecastingParameters) -> FloatArray:

@@ -6,12 +6,10 @@ learned scale and calibrated online. `forecasting/README.md` has the design and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from forecasting import parameters as chosen
-from forecasting.arrays import BoolArray, FloatArray, IntArray
+from forecasting.arrays import BoolArray, FloatArray, ForecastRing, IntArray, within
 from forecasting.calibrated_quantiles import CalibratedQuantiles, CalibrationParameters
 from forecasting.features import Features, build_features, feature_penalties
 from forecasting.forecast import FleetPrediction
@@ -22,17 +20,6 @@ from forecasting.recursive_ridge import RecursiveRidge
 from forecasting.residual_scale import ResidualScale
 
 SPREAD_FLOOR = 0.02  # of the mean load, under the square root of the spread
-
-
-@dataclass(frozen=True, slots=True)
-class _Issued:
-    """What was said at one origin, kept until its bins have closed. Arrays (pools, columns[, levels])."""
-
-    features: Features
-    point: FloatArray
-    spread: FloatArray
-    scale: FloatArray
-    quantiles: FloatArray
 
 
 class FleetModel:
@@ -62,7 +49,9 @@ class FleetModel:
         )
         self._quantiles = CalibratedQuantiles(pools, 2 * parameters.steps - 1, calibration)
         self._outages = OutageMemory(pools, parameters)
-        self._issued: dict[int, _Issued] = {}
+        ahead = np.arange(1, parameters.steps + 1)
+        self._issued = ForecastRing(pools, np.concatenate([ahead, ahead[1:]]), (3 + len(parameters.levels),))
+        self._bases = ForecastRing(pools, ahead, (2,))
         self._recent = np.full((parameters.steps, pools), np.nan)  # observed loads, newest first
 
     def advance(self, loads: FloatArray) -> FleetPrediction:
@@ -71,8 +60,8 @@ class FleetModel:
         Missing loads are NaN (infinite and negative ones count as missing). A pool without any observation has
         zeros: ask `has_data` first. Quantiles are finite, >= 0, ascending, at most 3 times the largest load seen.
         """
-        loads = np.where(np.isfinite(loads) & (loads >= 0), loads, np.nan)
         self.history.accept(loads)
+        loads = self.history.loads
         observed = np.where(self.history.is_missing, np.nan, loads)
         self._recent = np.concatenate([observed[None], self._recent[:-1]])
         self._learn(observed, loads)
@@ -85,30 +74,26 @@ class FleetModel:
         return self.history.observed_bins > 0
 
     def _learn(self, observed: FloatArray, loads: FloatArray) -> None:
-        now, steps, levels = self.history.now, self._parameters.steps, len(self._parameters.levels)
-        shape = (observed.size, 2 * steps - 1)
-        errors, residuals = np.full(shape, np.nan), np.full((observed.size, steps), np.nan)
-        scales, covered = np.ones(shape), np.full((*shape, levels), np.nan)
-        floor = np.sqrt(SPREAD_FLOOR * self.history.scale)
-        for column in range(shape[1]):
-            is_window = column >= steps
-            length = column - steps + 2 if is_window else column + 1
-            issued = self._issued.get(now - length)
-            if issued is None:
-                continue
-            outcome = self._recent[:length].max(axis=0) if is_window else observed
-            spread = np.maximum(issued.spread[:, column], floor)
-            errors[:, column] = (outcome - issued.point[:, column]) / spread
-            scales[:, column] = issued.scale[:, column]
-            counted = (outcome if is_window else loads)[:, None]
-            covered[:, column] = np.where(np.isfinite(counted), counted <= issued.quantiles[:, column], np.nan)
-            if not is_window:
-                residuals[:, column] = _residual(issued.features, column, observed)
-        self._issued.pop(now - steps, None)
+        now, steps, history = self.history.now, self._parameters.steps, self.history
+        issued = self._issued.take(now)
+        point, spread, scale, quantiles = issued[..., 0], issued[..., 1], issued[..., 2], issued[..., 3:]
+        maxima = np.maximum.accumulate(self._recent, axis=0)[1:].T
+        outcome = np.concatenate([np.repeat(observed[:, None], steps, axis=1), maxima], axis=1)
+        errors = (outcome - point) / np.maximum(spread, np.sqrt(SPREAD_FLOOR * history.scale)[:, None])
+        counted = np.concatenate([np.repeat(loads[:, None], steps, axis=1), maxima], axis=1)[..., None]
+        covered = np.where(np.isfinite(counted) & np.isfinite(quantiles), counted <= quantiles, np.nan)
+        residuals = self._residuals(observed)
         self._ridge.learn(now, self._clipped(residuals))
         self._trained_rows += np.isfinite(residuals)
-        self._scale.learn(now, np.abs(errors[:, :steps]), np.sqrt(np.maximum(self.history.mean, 0.0)))
-        self._quantiles.learn(now, errors / scales, covered)
+        self._scale.learn(now, np.abs(errors[:, :steps]), np.sqrt(np.maximum(history.mean, 0.0)))
+        self._quantiles.learn(now, errors / scale, covered)
+
+    def _residuals(self, observed: FloatArray) -> FloatArray:
+        """What the ridge's corrections should have been, in g; NaN where features or the load are missing."""
+        issued = self._bases.take(self.history.now)
+        base, scale = issued[..., 0], issued[..., 1]
+        residuals: FloatArray = np.sqrt(observed[:, None] / scale) - base
+        return residuals
 
     def _clipped(self, residuals: FloatArray) -> FloatArray:
         """Residuals within 3 running 0.8-quantiles: a median would be 0 where more than half the bins are empty."""
@@ -117,7 +102,7 @@ class FleetModel:
         moved = np.maximum(usual * (1 + 0.05 * ((size > usual) - 0.2)), 1e-6)
         moved = np.where(np.isfinite(usual), moved, np.maximum(size, 1e-3))
         self._usual_residual = np.where(np.isfinite(residuals), moved, usual)
-        return np.clip(residuals, -bound, bound)
+        return within(residuals, -bound, bound)
 
     def _predict(self, loads: FloatArray) -> FleetPrediction:
         history, steps = self.history, self._parameters.steps
@@ -128,17 +113,12 @@ class FleetModel:
         scale = self._scale.predict(history.now, features.window)
         scale = np.where(np.isfinite(scale), scale, chosen.SCALE_START_SHARE * point / spread)
         scale = np.fmax(scale, chosen.SCALE_FLOOR_SHARE * np.maximum(point, mean) / spread + 1e-15)
-        largest = np.maximum.accumulate(point, axis=1)[:, 1:]
-        highest = _first_step_of_maximum(point)[:, 1:]
-        point, spread, scale = (
-            np.concatenate([point, largest], axis=1),
-            np.concatenate([spread, np.take_along_axis(spread, highest, axis=1)], axis=1),
-            np.concatenate([scale, np.take_along_axis(scale, highest, axis=1)], axis=1),
-        )
+        pool, step = np.arange(len(point))[:, None], _steps_of_columns(point)
+        point, spread, scale = point[pool, step], spread[pool, step], scale[pool, step]
         raw = point[..., None] + (spread * scale)[..., None] * self._quantiles.multiples
         ceiling = chosen.QUANTILE_CEILING * history.largest_seen[:, None, None]
-        quantiles = np.maximum.accumulate(np.clip(np.nan_to_num(raw), 0.0, ceiling), axis=2)
-        self._issued[history.now] = _Issued(features, point, spread, scale, quantiles)
+        quantiles = np.maximum.accumulate(np.minimum(np.fmax(raw, 0.0), ceiling), axis=2)
+        self._issued.say(history.now, np.concatenate([np.stack([point, spread, scale], axis=2), quantiles], axis=2))
         by_step = self._outages.apply(history.now, loads, quantiles[:, :steps], history)
         by_window = np.concatenate([by_step[:, :1], quantiles[:, steps:]], axis=1)
         # A maximum is at least each of its bins, so its quantiles are at least theirs.
@@ -147,25 +127,23 @@ class FleetModel:
 
     def _point(self, features: Features) -> FloatArray:
         history, day = self.history, self._parameters.day_bins
-        correction = self._ridge.predict(history.now, np.where(features.is_complete[..., None], features.rows, np.nan))
-        root = np.maximum(np.nan_to_num(features.base) + np.nan_to_num(correction), 0.0)
-        learned = features.scale[:, None] * root**2
+        scale = np.repeat(features.scale[:, None], self._parameters.steps, axis=1)
+        base = np.where(features.is_complete, features.base, np.nan)
+        self._bases.say(history.now, np.stack([base, scale], axis=2))
+        root = np.fmax(features.base + self._ridge.predict(history.now, features.rows), 0.0)
+        learned = scale * root**2
         trust = (self._trained_rows - chosen.WARM_UP_FROM_DAYS * day) / (chosen.WARM_UP_DAYS * day)
-        trust = np.clip(trust, 0.0, 1.0) * features.is_complete
-        recent = np.nan_to_num(history.recent_level)[:, None]
-        profiles = np.stack([history.profile_ahead(k) for k in range(1, self._parameters.steps + 1)], axis=1)
-        ceiling = chosen.POINT_CEILING * np.fmax(np.nan_to_num(history.day_maximum)[:, None], np.nan_to_num(profiles))
+        trust = within(trust, 0.0, 1.0) * features.is_complete
+        recent = np.fmax(history.recent_level, 0.0)[:, None]
+        usual = np.fmax(history.day_maximum, history.profiles[1:]).T
+        ceiling = chosen.POINT_CEILING * np.fmax(usual, 0.0)
         point: FloatArray = np.minimum(trust * learned + (1 - trust) * recent, ceiling)
         return point
 
 
-def _residual(features: Features, step: int, observed: FloatArray) -> FloatArray:
-    """What the ridge's correction should have been, in g; NaN where the row was incomplete or the load is missing."""
-    residual = np.sqrt(observed / features.scale) - features.base[:, step]
-    return np.where(features.is_complete[:, step], residual, np.nan)
-
-
-def _first_step_of_maximum(point: FloatArray) -> IntArray:
-    """For each k the index of the largest among the first k points."""
+def _steps_of_columns(point: FloatArray) -> IntArray:
+    """The steps themselves, then for each of the first 2..steps points the step of the largest, by pool."""
+    steps = np.arange(point.shape[1])
     is_new = point >= np.maximum.accumulate(point, axis=1)
-    return np.maximum.accumulate(np.where(is_new, np.arange(point.shape[1]), 0), axis=1)
+    highest = np.maximum.accumulate(np.where(is_new, steps, 0), axis=1)
+    return np.concatenate([np.broadcast_to(steps, point.shape), highest[:, 1:]], axis=1)

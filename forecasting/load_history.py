@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from forecasting import parameters as chosen
-from forecasting.arrays import BoolArray, FloatArray, TimeRing
+from forecasting.arrays import BoolArray, FloatArray, IntArray, TimeRing, known_loads, within
 from forecasting.parameters import ForecastingParameters
 
 TINY = 1e-12
@@ -30,7 +30,9 @@ class LoadHistory:
     learned from. A bin of at most 2 % of its profile on a pool that is hardly ever empty is a suspected outage and
     treated as missing for at most 6 h. Before a pool's first observation everything is NaN.
 
-    `departures` are recent means of sqrt(load) - sqrt(profile), a row for each half-life.
+    `loads` are those of the newest bin as they came in. `profiles` (1 + steps, pools) is the usual load of the newest
+    bin and of those after it, NaN where no earlier day is known. `departures` are recent means of
+    sqrt(load) - sqrt(profile), a row for each half-life.
     """
 
     def __init__(self, pools: int, parameters: ForecastingParameters) -> None:
@@ -39,7 +41,8 @@ class LoadHistory:
         self.now = -1
         self.clean = TimeRing(day + 2, (pools,))  # to yesterday, and the bin before
         self.capped = TimeRing(chosen.HISTORY_DAYS * day, (pools,))
-        self.profiles = TimeRing(parameters.steps + 1, (pools,))
+        self.loads = np.full(pools, np.nan)
+        self.profiles = np.full((parameters.steps + 1, pools), np.nan)
         self.is_missing: BoolArray = np.ones(pools, np.bool_)
         self.in_outage: BoolArray = np.zeros(pools, np.bool_)
         self.latest = np.full(pools, np.nan)
@@ -54,22 +57,26 @@ class LoadHistory:
         self._low_run = np.zeros(pools)
         self._low_share = np.zeros(pools)
         self._weights = _profile_weights()[:, None]
+        self._profile_lags = np.array(chosen.PROFILE_DAYS) * day - parameters.steps
+        self._fill_lags = np.array([1, day, day + 1])
+        half_lives = np.array(chosen.DEPARTURE_HALF_LIFE_HOURS)[:, None]
+        self._departure_rates = 1 - 0.5 ** (24 / (half_lives * day))
 
     @property
     def scale(self) -> FloatArray:
         """Typical load of each pool, > 0: what loads are divided by before the square root."""
-        scale: FloatArray = np.maximum(np.fmax(self.mean, 0.05 * np.nan_to_num(self.day_maximum)), TINY)
+        scale: FloatArray = np.maximum(np.fmax(self.mean, 0.05 * self.day_maximum), TINY)
         return scale
 
     def accept(self, loads: FloatArray) -> None:
         """Takes the mean loads of the bin that has just closed; NaN, infinite and negative values are missing."""
         self.now += 1
-        loads = np.where(np.isfinite(loads) & (loads >= 0), loads, np.nan)
-        profile = self.profile_ahead(0)
+        self.loads = loads = known_loads(loads)
+        profile = self.profiles[1]
         self._judge_outage(loads, profile)
         observed = np.where(self.in_outage, np.nan, loads)
         self.is_missing = ~np.isfinite(observed)
-        filled = self._fill(observed)
+        filled = self._fill(observed) if self.is_missing.any() else observed
         self.clean.write(self.now, filled)
         ceiling = chosen.SPIKE_CEILING * np.fmax(profile, self.recent_level)
         self.capped.write(self.now, np.where(np.isfinite(profile), np.minimum(filled, ceiling), filled))
@@ -77,26 +84,20 @@ class LoadHistory:
         self._update_levels(observed, filled)
         self._update_departures(filled, profile)
         self.largest_seen = np.fmax(self.largest_seen, loads)
-        ahead = self.now + self._parameters.steps
-        self.profiles.write(ahead, self._profile_of(ahead))
+        self.profiles = np.concatenate([self.profiles[1:], self._last_profile()[None]])
 
-    def profile_ahead(self, step: int) -> FloatArray:
-        """Usual load `step` bins after the newest one, 0 <= step <= steps; NaN where no earlier day is known."""
-        row: FloatArray = self.profiles.rows[(self.now + step) % self.profiles.length].astype(np.float64)
-        return row
-
-    def clean_lags(self, lags: list[int]) -> FloatArray:
+    def clean_lags(self, lags: IntArray) -> FloatArray:
         """Cleaned loads (lags, pools) of the bins `lags` before the newest one; NaN where unknown."""
-        return self.clean.read([self.now - lag for lag in lags], self.now)
+        return self.clean.read_lags(lags, self.now)
 
-    def capped_lags(self, lags: list[int]) -> FloatArray:
+    def capped_lags(self, lags: IntArray) -> FloatArray:
         """As `clean_lags`, with spikes cut down to twice the usual or recent level."""
-        return self.capped.read([self.now - lag for lag in lags], self.now)
+        return self.capped.read_lags(lags, self.now)
 
     def _judge_outage(self, loads: FloatArray, profile: FloatArray) -> None:
         day = self._parameters.day_bins
         is_known = np.isfinite(loads)
-        is_low = is_known & (loads <= chosen.OUTAGE_LEVEL * np.nan_to_num(profile))
+        is_low = is_known & (loads <= chosen.OUTAGE_LEVEL * np.fmax(profile, 0.0))
         self.in_outage = (
             is_low
             & (self._low_share < chosen.OUTAGE_MAXIMUM_SHARE)
@@ -108,11 +109,10 @@ class LoadHistory:
         self._low_share += rate * ((is_low & ~self.in_outage) - self._low_share)
 
     def _fill(self, observed: FloatArray) -> FloatArray:
-        day = self._parameters.day_bins
-        last, yesterday, before = self.clean_lags([1, day, day + 1])
+        last, yesterday, before = self.clean_lags(self._fill_lags)
         can_follow = np.isfinite(yesterday) & (before > 0) & np.isfinite(last)
         change = np.where(can_follow, yesterday, 1.0) / np.where(can_follow, np.maximum(before, TINY), 1.0)
-        guess = np.where(can_follow, last * np.clip(change, *chosen.FILL_CLIP), np.nan_to_num(last))
+        guess = np.where(can_follow, last * within(change, *chosen.FILL_CLIP), np.fmax(last, 0.0))
         started = self.observed_bins > 0
         return np.where(self.is_missing, np.where(started, guess, np.nan), observed)
 
@@ -120,8 +120,8 @@ class LoadHistory:
         day, is_known = self._parameters.day_bins, ~self.is_missing
         self.observed_bins += is_known
         self._age_bins += np.isfinite(filled)
-        share = 1 / np.clip(self.observed_bins, 1, chosen.HISTORY_DAYS * day)
-        self.mean += np.where(is_known, share * (np.nan_to_num(observed) - self.mean), 0.0)
+        share = 1 / within(self.observed_bins, 1, chosen.HISTORY_DAYS * day)
+        self.mean += np.where(is_known, share * (observed - self.mean), 0.0)
         self.day_maximum = np.fmax(self.day_maximum * 0.5 ** (1 / day), observed)
         newest = np.where(np.isfinite(filled), filled, self.recent_level)
         hour_weight = 2 / (max(3, self._parameters.hour_bins) + 1)
@@ -130,24 +130,24 @@ class LoadHistory:
 
     def _update_departures(self, filled: FloatArray, profile: FloatArray) -> None:
         departure = np.sqrt(np.maximum(filled, 0.0)) - np.sqrt(np.maximum(profile, 0.0))
-        for place, hours in enumerate(chosen.DEPARTURE_HALF_LIFE_HOURS):
-            rate = 1 - 0.5 ** (24 / (hours * self._parameters.day_bins))
-            moved = _moved(self.departures[place], departure, rate)
-            self.departures[place] = np.where(np.isfinite(departure), moved, self.departures[place])
+        moved = _moved(self.departures, departure, self._departure_rates)
+        self.departures = np.where(np.isfinite(departure), moved, self.departures)
 
-    def _profile_of(self, bin_number: int) -> FloatArray:
-        days = self.capped.read([bin_number - d * self._parameters.day_bins for d in chosen.PROFILE_DAYS], self.now)
+    def _last_profile(self) -> FloatArray:
+        """The usual load of the last of the bins ahead, with 7 digits as all that is kept for days."""
+        days = self.capped_lags(self._profile_lags)
         known = np.isfinite(days)
         count = known.sum(axis=0)
         ranked = np.sort(days, axis=0)  # NaN last
         columns = np.arange(days.shape[1])
-        median = 0.5 * (ranked[np.maximum(count - 1, 0) // 2, columns] + ranked[count // 2, columns])
-        median = np.where(count % 2 == 1, ranked[np.maximum(count - 1, 0) // 2, columns], median)
+        lower = ranked[np.maximum(count - 1, 0) // 2, columns]
+        median = np.where(count % 2 == 1, lower, 0.5 * (lower + ranked[count // 2, columns]))
         low, high = chosen.PROFILE_CLIP
         weights = self._weights * known
-        weighted = (np.where(known, np.clip(days, low * median, high * median), 0.0) * weights).sum(axis=0)
-        return np.where(count > 0, weighted / np.maximum(weights.sum(axis=0), TINY), np.nan)
+        weighted = (np.where(known, within(days, low * median, high * median), 0.0) * weights).sum(axis=0)
+        usual = np.where(count > 0, weighted / np.maximum(weights.sum(axis=0), TINY), np.nan)
+        return usual.astype(np.float32).astype(np.float64)
 
 
-def _moved(level: FloatArray, towards: FloatArray, weight: float) -> FloatArray:
+def _moved(level: FloatArray, towards: FloatArray, weight: FloatArray | float) -> FloatArray:
     return np.where(np.isfinite(level), level + weight * (towards - level), towards)

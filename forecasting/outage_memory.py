@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from forecasting import parameters as chosen
-from forecasting.arrays import FloatArray
+from forecasting.arrays import FloatArray, ForecastRing, known_or, within
 from forecasting.load_history import TINY, LoadHistory
 from forecasting.parameters import ForecastingParameters
 
@@ -26,33 +26,40 @@ class OutageMemory:
         self._weights = np.ones(shape)
         self._finished = np.zeros(pools)
         self._was_out = np.zeros(pools, np.bool_)
-        # One slot per origin still waiting for its loads: the held quantiles and the last value, NaN if no outage.
-        self._held = np.full((parameters.steps + 1, *shape), np.nan)
-        self._last = np.full((parameters.steps + 1, pools), np.nan)
+        # What both experts said at origins within an outage, until the bin `_waiting_until`; else NaN.
+        ahead = np.arange(1, parameters.steps + 1)
+        self._held = ForecastRing(pools, ahead, (len(parameters.levels),))
+        self._last = ForecastRing(pools, ahead, (1,))
+        self._steps = parameters.steps
+        self._waiting_until = -1
 
     def learn(self, now: int, loads: FloatArray, history: LoadHistory) -> None:
         """Scores both experts on the loads of bin `now`, for origins within an outage."""
-        unit = np.maximum(history.mean, TINY)[:, None]
         self._ledger *= self._decay
-        for step in range(self._held.shape[2]):
-            slot = (now - step - 1) % len(self._held)
-            held, last = self._held[slot, :, step], self._last[slot][:, None]
-            difference = self._loss(loads[:, None] - held) - self._loss(loads[:, None] - last)
-            self._ledger[:, step] += np.nan_to_num(difference) / unit
+        if now <= self._waiting_until:
+            observed = loads[:, None, None]
+            difference = self._loss(observed - self._held.take(now)) - self._loss(observed - self._last.take(now))
+            self._ledger += known_or(difference, 0.0) / np.maximum(history.mean, TINY)[:, None, None]
         begins = history.in_outage & ~self._was_out
         self._finished += self._was_out & ~history.in_outage
-        self._was_out = history.in_outage.copy()
-        better = np.clip(chosen.OUTAGE_WEIGHT_SLOPE * (self._ledger - chosen.OUTAGE_HOLD_PRIOR), -50, 50)
-        learned = np.where((self._finished >= chosen.OUTAGE_SURE_HOLDS)[:, None, None], 1 / (1 + np.exp(better)), 1.0)
-        self._weights = np.where(begins[:, None, None], learned, self._weights)
+        self._was_out = history.in_outage
+        if begins.any():
+            self._weights = np.where(begins[:, None, None], self._learned_weights(), self._weights)
 
     def apply(self, now: int, loads: FloatArray, held: FloatArray, history: LoadHistory) -> FloatArray:
         """Quantiles (pools, steps, levels) to issue: `held` itself outside outages, weighted within them."""
-        slot, out = now % len(self._held), history.in_outage
-        self._held[slot] = np.where(out[:, None, None], held, np.nan)
-        self._last[slot] = np.where(out, loads, np.nan)
-        last = np.nan_to_num(loads)[:, None, None]
-        return np.where(out[:, None, None], self._weights * held + (1 - self._weights) * last, held)
+        if not history.in_outage.any():
+            return held
+        out, last = history.in_outage[:, None, None], loads[:, None, None]
+        self._held.say(now, np.where(out, held, np.nan))
+        self._last.say(now, np.repeat(np.where(out, last, np.nan), self._steps, axis=1))
+        self._waiting_until = now + self._steps
+        return np.where(out, self._weights * held + (1 - self._weights) * last, held)
+
+    def _learned_weights(self) -> FloatArray:
+        better = within(chosen.OUTAGE_WEIGHT_SLOPE * (self._ledger - chosen.OUTAGE_HOLD_PRIOR), -50, 50)
+        is_sure = (self._finished >= chosen.OUTAGE_SURE_HOLDS)[:, None, None]
+        return np.where(is_sure, 1 / (1 + np.exp(better)), 1.0)
 
     def _loss(self, excess: FloatArray) -> FloatArray:
         return np.maximum(self._levels * excess, (self._levels - 1) * excess)

@@ -22,7 +22,6 @@ class Profile:
         ring_days: int = chosen.BASELINE_RING_DAYS,
         evaluation_bins: int = 1,
     ) -> None:
-        self._parameters = parameters
         self._interval = RollingInterval(pools, parameters, ring_days, evaluation_bins)
         self._history = LoadHistory(pools, parameters)
 
@@ -30,7 +29,6 @@ class Profile:
         """As FleetForecaster; NaN until a pool's first day is over."""
         self._history.accept(loads)
         self._interval.learn(self._history.now, loads)
-        steps = range(1, self._parameters.steps + 1)
-        point = np.stack([self._history.profile_ahead(step) for step in steps], axis=1)
+        point = self._history.profiles[1:].T
         quantiles = self._interval.quantiles(self._history.now, point)
         return FleetPrediction(point, quantiles, np.maximum.accumulate(quantiles, axis=1))

@@ -57,10 +57,10 @@ class RecursiveRidge:
             rows = self._rows.rows[origins, group, step].astype(np.float64).transpose(1, 0, 2)
             target = due[:, :, step].T
             known = np.isfinite(target)
-            weighted = np.where(known[..., None], np.nan_to_num(rows), 0.0)
+            weighted = np.where(known[..., None] & np.isfinite(rows), rows, 0.0)
             aged = weighted * ages[None, :, None]
             self._moments[group, step] += aged.transpose(0, 2, 1) @ weighted
-            self._products[group, step] += np.einsum("bkp,bk->bp", aged, np.nan_to_num(target))
+            self._products[group, step] += np.einsum("bkp,bk->bp", aged, np.where(known, target, 0.0))
         moments = self._moments[group]
         right = self._products[group] - moments @ self._prior
         self.weights[group] = self._prior + np.linalg.solve(moments + self._penalty, right[..., None])[..., 0]

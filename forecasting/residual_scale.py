@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from forecasting import parameters as chosen
-from forecasting.arrays import FloatArray, IntArray, TimeRing, mean_ignoring_missing
+from forecasting.arrays import FloatArray, IntArray, TimeRing, mean_ignoring_missing, within
 from forecasting.parameters import ForecastingParameters
 from forecasting.recursive_ridge import RecursiveRidge
 
@@ -33,8 +33,13 @@ class ResidualScale:
         day, shape = parameters.day_bins, (pools, parameters.steps)
         self._errors = TimeRing(REMEMBERED_DAYS * day, shape)
         self._hour_sums = TimeRing(REMEMBERED_DAYS * day, shape)
-        self._half_lives = (max(2, day // 48), max(3, day // 12), day)
-        self._levels = [np.full(shape, np.nan) for _ in self._half_lives]
+        half_lives = np.array([max(2, day // 48), max(3, day // 12), day])[:, None, None]
+        self._rates = 1 - 0.5 ** (1 / half_lives)
+        self._levels = np.full((len(half_lives), *shape), np.nan)  # quick, middle, slow
+        ahead = np.arange(1, parameters.steps + 1)
+        self._around_lags = np.arange(2 * parameters.hour_bins, -1, -1)
+        self._day_lags = np.arange(1, 6)[:, None] * day - ahead
+        self._hour_lags = np.arange(1, 25)[:, None] * parameters.hour_bins - ahead
         # Errors of later steps tell less, and overlap: their ratios are trusted less.
         penalties = chosen.SCALE_PENALTY * np.outer(np.arange(1, parameters.steps + 1), RELATIVE_PENALTIES)
         self._ridge = RecursiveRidge(
@@ -51,71 +56,57 @@ class ResidualScale:
         errors = np.where(np.isfinite(slow), np.minimum(absolute_errors, OUTLIER * slow + 1e-12), absolute_errors)
         self._errors.write(now, errors)
         reach = self._parameters.hour_bins
-        around = self._errors.read(np.arange(now - 2 * reach, now + 1), now)
-        self._hour_sums.write(now - reach, mean_ignoring_missing(around, np.full(errors.shape, np.nan)))
+        if now >= reach:
+            around = self._errors.read_lags(self._around_lags, now)
+            self._hour_sums.write(now - reach, mean_ignoring_missing(around, np.full(errors.shape, np.nan)))
         target = np.log(np.maximum(errors, SMALLEST_TARGET * slow) + 1e-12) - np.log(slow + 1e-12)
         is_telling = slow > SMALLEST_TELLING_SHARE * typical[:, None]
         self._ridge.learn(now, np.where(is_telling, target - MEAN_LOG_OF_ABSOLUTE_ERROR, np.nan))
-        known = np.isfinite(errors)
-        for position, half_life in enumerate(self._half_lives):
-            level, rate = self._levels[position], 1 - 0.5 ** (1 / half_life)
-            moved = np.where(np.isfinite(level), level + rate * (errors - level), errors)
-            self._levels[position] = np.where(known, moved, level)
+        moved = np.where(np.isfinite(self._levels), self._levels + self._rates * (errors - self._levels), errors)
+        self._levels = np.where(np.isfinite(errors), moved, self._levels)
 
     def predict(self, now: int, window: FloatArray) -> FloatArray:
         """Scale for the forecasts issued with bin `now`; `window` (13, pools) is g of the last bins, newest first."""
-        slow = self._levels[2]
+        quick, middle, slow = self._levels
         reference = np.log(np.maximum(slow, 1e-9))
         usual, to_the_bin, same_minute = self._seasonal_levels(now, slow)
         floor = 0.1 * slow + 1e-9
-        levels = (
-            np.maximum(self._levels[0], 1e-9),
-            np.maximum(usual, 1e-9),
-            np.maximum(self._levels[1], 1e-9),
+        levels = [
+            *np.maximum(np.stack([quick, usual, middle]), 1e-9),
             np.maximum(to_the_bin, floor),
             np.maximum(same_minute, floor),
-        )
+        ]
         rows = np.empty((*slow.shape, PRIOR.size))
-        for position, level in enumerate(levels):
-            rows[..., position] = np.log(level) - reference
+        rows[..., :5] = np.log(np.stack(levels, axis=2)) - reference[..., None]
         rows[..., 5:8] = _restlessness(window)[:, None, :]
         rows[..., 8] = 1.0
         rows[~np.isfinite(slow)] = 0.0
-        logarithm = reference + np.clip(self._ridge.predict(now, rows), *LOG_RANGE)
+        logarithm = reference + within(self._ridge.predict(now, rows), *LOG_RANGE)
         scale: FloatArray = np.where(np.isfinite(slow), np.maximum(np.exp(logarithm), FLOOR_RATIO * slow), np.nan)
         return scale
 
     def _seasonal_levels(self, now: int, slow: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        day, hour, steps = self._parameters.day_bins, self._parameters.hour_bins, self._parameters.steps
-        days, hours = np.arange(1, 6) * day, np.arange(1, 25) * hour
-        targets = now + np.arange(1, steps + 1)
-        usual, to_the_bin, same_minute = (np.empty_like(slow) for _ in range(3))
-        for step, target in enumerate(targets):
-            otherwise = slow[:, step]
-            usual[:, step] = mean_ignoring_missing(self._read(self._hour_sums, target - days, step, now), otherwise)
-            to_the_bin[:, step] = mean_ignoring_missing(self._read(self._errors, target - days, step, now), otherwise)
-            hourly = self._read(self._errors, target - hours, step, now)
-            same_minute[:, step] = mean_ignoring_missing(hourly, otherwise)
-        return usual, to_the_bin, same_minute
+        otherwise = slow.T
+        usual = mean_ignoring_missing(self._of_steps(self._hour_sums, self._day_lags, now), otherwise)
+        to_the_bin = mean_ignoring_missing(self._of_steps(self._errors, self._day_lags, now), otherwise)
+        same_minute = mean_ignoring_missing(self._of_steps(self._errors, self._hour_lags, now), otherwise)
+        return usual.T, to_the_bin.T, same_minute.T
 
     @staticmethod
-    def _read(ring: TimeRing, bins: IntArray, step: int, now: int) -> FloatArray:
-        rows: FloatArray = ring.rows[bins % ring.length, :, step].astype(np.float64)
-        rows[(bins < 0) | (bins > now)] = np.nan
+    def _of_steps(ring: TimeRing, lags: IntArray, now: int) -> FloatArray:
+        """What the ring holds of each step at its own `lags` (lags, steps), as (lags, steps, pools)."""
+        rows: FloatArray = ring.rows[(now - lags) % ring.length, :, np.arange(lags.shape[1])].astype(np.float64)
+        rows[lags < 0] = np.nan  # later than the newest bin
         return rows
 
 
 def _restlessness(window: FloatArray) -> FloatArray:
     """(pools, 3): level against the hour's median, spread of the half hour against the hour's, last step."""
-    median = np.median(window, axis=0)
+    newest, median = window[0], np.sort(window, axis=0)[len(window) // 2]
     spread = window.std(axis=0) + 0.01
-    values = np.stack(
-        [
-            np.log(np.maximum(window[0], 0.05) / np.maximum(median, 0.05)),
-            np.log((window[:7].std(axis=0) + 0.01) / spread),
-            np.abs(window[0] - window[1]) / spread - 0.5,
-        ],
-        axis=1,
-    )
-    finite: FloatArray = np.nan_to_num(values)
-    return finite
+    values = [
+        np.log(np.maximum(newest, 0.05) / np.maximum(median, 0.05)),
+        np.log((window[:7].std(axis=0) + 0.01) / spread),
+        np.abs(newest - window[1]) / spread - 0.5,
+    ]
+    return np.where(np.isfinite(spread), values, 0.0).T  # one unknown value is enough for an unknown spread

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forecasting.arrays import FloatArray
+from forecasting.arrays import FloatArray, ForecastRing
 from forecasting.calibrated_quantiles import CalibratedQuantiles, CalibrationParameters
 from forecasting.parameters import ForecastingParameters
 
@@ -26,21 +26,17 @@ class RollingInterval:
             prior_weight=0.0,
             largest_error=np.inf,
         )
-        self._steps = parameters.steps
         self._empirical = CalibratedQuantiles(pools, parameters.steps, calibration)
-        self._points = np.full((parameters.steps + 1, pools, parameters.steps), np.nan)
+        self._points = ForecastRing(pools, np.arange(1, parameters.steps + 1))
 
     def learn(self, now: int, observed: FloatArray) -> None:
         """Takes the loads (pools,) of bin `now`, NaN for missing."""
-        errors = np.full((observed.size, self._steps), np.nan)
-        for step in range(self._steps):
-            point = self._points[(now - step - 1) % len(self._points), :, step]
-            errors[:, step] = (observed - point) / np.sqrt(np.maximum(point, SMALLEST_FORECAST))
-        self._empirical.learn(now, errors, np.zeros((*errors.shape, 1)))
+        point = self._points.take(now)
+        self._empirical.learn(now, (observed[:, None] - point) / np.sqrt(np.maximum(point, SMALLEST_FORECAST)))
 
     def quantiles(self, now: int, point: FloatArray) -> FloatArray:
         """Quantiles of the forecasts issued with bin `now`; NaN where the point is."""
-        self._points[now % len(self._points)] = point
+        self._points.say(now, point)
         spread = np.sqrt(np.maximum(point, SMALLEST_FORECAST))[..., None]
         quantiles: FloatArray = np.maximum(point[..., None] + spread * self._empirical.multiples, 0.0)
         return quantiles

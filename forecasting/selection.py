@@ -6,26 +6,19 @@ opens when the model's loss is below 0.95 of the last value's, and shuts above 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
 
 from forecasting import parameters as chosen
 from forecasting.accuracy import pinball_loss
-from forecasting.arrays import BoolArray, FloatArray
+from forecasting.arrays import BoolArray, FloatArray, ForecastRing
 from forecasting.fleet_model import FleetModel
 from forecasting.forecast import FleetPrediction, Forecast, ForecastUnavailable, StepSkill, UnavailableReason
 from forecasting.last_value import LastValue
 from forecasting.parameters import ForecastingParameters
 
 BASELINE_RING_DAYS = 3  # here, for memory; the offline comparison keeps 7
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    model: FloatArray
-    baseline: FloatArray
 
 
 class Gate:
@@ -37,7 +30,7 @@ class Gate:
         self._column = parameters.levels.index(chosen.GATE_LEVEL)
         self._decay = 0.5 ** (1 / (chosen.GATE_HALF_LIFE_DAYS * parameters.day_bins))
         self._losses = np.zeros((2, *shape))
-        self._waiting: dict[int, _Waiting] = {}
+        self._issued = ForecastRing(pools, np.arange(1, parameters.steps + 1), (2,))  # by the model, by the baseline
         self._now = -1
         self.scored_bins = np.zeros(shape)
         self.is_open: BoolArray = np.zeros(shape, np.bool_)
@@ -45,26 +38,16 @@ class Gate:
     def score(self, loads: FloatArray, said: FleetPrediction, baseline: FleetPrediction) -> None:
         """Takes the loads (pools,) of the bin that has closed, then what both models said after it."""
         self._now += 1
+        losses = pinball_loss(loads[:, None, None], self._issued.take(self._now), chosen.GATE_LEVEL)
+        known = np.isfinite(losses).all(axis=2)
         self._losses *= self._decay
-        for step in range(self._parameters.steps):
-            issued = self._waiting.get(self._now - step - 1)
-            if issued is None:
-                continue
-            losses = np.stack(
-                [
-                    pinball_loss(loads, quantile[:, step], chosen.GATE_LEVEL)
-                    for quantile in (issued.model, issued.baseline)
-                ]
-            )
-            known = np.isfinite(losses).all(axis=0)
-            self._losses[:, :, step] += np.where(known, losses, 0.0)
-            self.scored_bins[:, step] += known
-        self._waiting.pop(self._now - self._parameters.steps, None)
-        self._waiting[self._now] = _Waiting(said.quantiles[..., self._column], baseline.quantiles[..., self._column])
-        ratio = np.nan_to_num(self.loss_ratio, nan=np.inf)
+        self._losses += np.where(known, losses.transpose(2, 0, 1), 0.0)
+        self.scored_bins += known
+        both = [each.quantiles[..., self._column] for each in (said, baseline)]
+        self._issued.say(self._now, np.stack(both, axis=2))
         enough = self.scored_bins >= chosen.GATE_MINIMUM_DAYS * self._parameters.day_bins
         threshold = np.where(self.is_open, chosen.GATE_CLOSES_ABOVE, chosen.GATE_OPENS_BELOW)
-        self.is_open = enough & (ratio < threshold)
+        self.is_open = enough & (self.loss_ratio < threshold)  # never while the ratio is not known
 
     @property
     def loss_ratio(self) -> FloatArray:
@@ -92,13 +75,11 @@ class GatedFleet:
         self.gate = Gate(pools, parameters)
         self._baseline = LastValue(pools, parameters, BASELINE_RING_DAYS, evaluation_bins=parameters.hour_bins)
         self._said: FleetPrediction | None = None
-        self._loads = np.full(pools, np.nan)
 
     def advance(self, loads: FloatArray) -> FleetPrediction:
         """Takes the loads (pools,) of the bin that has just closed, NaN for missing; forecasts the bins after it."""
-        loads = np.where(np.isfinite(loads) & (loads >= 0), loads, np.nan)
-        self._loads = loads
         self._said = self.model.advance(loads)
+        loads = self.model.history.loads
         self.gate.score(loads, self._said, self._baseline.advance(loads))
         return self._said
 
@@ -139,7 +120,7 @@ class GatedFleet:
         )
 
     def _latest(self, pool: int) -> float | None:
-        latest = float(self._loads[pool])
+        latest = float(self.model.history.loads[pool])
         return float(f"{latest:.6g}") if isfinite(latest) else None
 
 
