@@ -58,21 +58,21 @@ def build_features(history: LoadHistory, parameters: ForecastingParameters) -> F
     lags_of_day = day - np.arange(steps + 1)  # a day before the newest bin and before those ahead
     parts = [
         history.clean_lags(WINDOW_LAGS),
+        history.hour_level[None],
         history.capped_lags(lags_of_day),
         history.capped_lags(lags_of_day + 6 * day),
         history.profiles,
-        history.hour_level[None],
     ]
     roots = np.sqrt(np.maximum(np.concatenate(parts), 0.0) / scale)
-    ends = np.cumsum([len(part) for part in parts[:-1]])
-    window, yesterday, week, profile, hour_level = np.split(roots, ends)
+    window, hour_level = roots[: len(WINDOW_LAGS)], roots[len(WINDOW_LAGS)]
+    yesterday, week, profile = roots[len(WINDOW_LAGS) + 1 :].reshape(3, steps + 1, -1)
     week = np.where(np.isfinite(week), week, yesterday)
     newest = window[0]
 
     rows = np.empty((newest.size, steps, FIXED_FEATURES + phase_count(parameters)))
-    alike = np.concatenate([window[1:3], hour_level, profile[:1], yesterday[:1], week[:1]]) - newest
+    alike = np.array([window[1], window[2], hour_level, profile[0], yesterday[0], week[0]]) - newest
     rows[:, :, [0, 1, 2, 4, 6, 8]] = alike.T[:, None]
-    by_step = np.stack([profile[1:], yesterday[1:], week[1:]]) - newest
+    by_step = np.array([profile[1:], yesterday[1:], week[1:]]) - newest
     rows[:, :, 3:8:2] = by_step.transpose(2, 1, 0)
     shape = _shape_of_last_hour(window)
     departures = history.departures / np.sqrt(scale) - (newest - profile[0])

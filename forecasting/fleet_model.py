@@ -52,6 +52,7 @@ class FleetModel:
         ahead = np.arange(1, parameters.steps + 1)
         self._issued = ForecastRing(pools, np.concatenate([ahead, ahead[1:]]), (3 + len(parameters.levels),))
         self._bases = ForecastRing(pools, ahead, (2,))
+        self._pool, self._step = np.arange(pools)[:, None], np.tile(ahead - 1, (pools, 1))
         self._recent = np.full((parameters.steps, pools), np.nan)  # observed loads, newest first
 
     def advance(self, loads: FloatArray) -> FleetPrediction:
@@ -113,12 +114,13 @@ class FleetModel:
         scale = self._scale.predict(history.now, features.window)
         scale = np.where(np.isfinite(scale), scale, chosen.SCALE_START_SHARE * point / spread)
         scale = np.fmax(scale, chosen.SCALE_FLOOR_SHARE * np.maximum(point, mean) / spread + 1e-15)
-        pool, step = np.arange(len(point))[:, None], _steps_of_columns(point)
+        pool, step = self._pool, self._steps_of_columns(point)
         point, spread, scale = point[pool, step], spread[pool, step], scale[pool, step]
         raw = point[..., None] + (spread * scale)[..., None] * self._quantiles.multiples
         ceiling = chosen.QUANTILE_CEILING * history.largest_seen[:, None, None]
         quantiles = np.maximum.accumulate(np.minimum(np.fmax(raw, 0.0), ceiling), axis=2)
-        self._issued.say(history.now, np.concatenate([np.stack([point, spread, scale], axis=2), quantiles], axis=2))
+        said = [each[..., None] for each in (point, spread, scale)]
+        self._issued.say(history.now, np.concatenate([*said, quantiles], axis=2))
         by_step = self._outages.apply(history.now, loads, quantiles[:, :steps], history)
         by_window = np.concatenate([by_step[:, :1], quantiles[:, steps:]], axis=1)
         # A maximum is at least each of its bins, so its quantiles are at least theirs.
@@ -129,7 +131,7 @@ class FleetModel:
         history, day = self.history, self._parameters.day_bins
         scale = np.repeat(features.scale[:, None], self._parameters.steps, axis=1)
         base = np.where(features.is_complete, features.base, np.nan)
-        self._bases.say(history.now, np.stack([base, scale], axis=2))
+        self._bases.say(history.now, np.array([base, scale]).transpose(1, 2, 0))
         root = np.fmax(features.base + self._ridge.predict(history.now, features.rows), 0.0)
         learned = scale * root**2
         trust = (self._trained_rows - chosen.WARM_UP_FROM_DAYS * day) / (chosen.WARM_UP_DAYS * day)
@@ -140,10 +142,8 @@ class FleetModel:
         point: FloatArray = np.minimum(trust * learned + (1 - trust) * recent, ceiling)
         return point
 
-
-def _steps_of_columns(point: FloatArray) -> IntArray:
-    """The steps themselves, then for each of the first 2..steps points the step of the largest, by pool."""
-    steps = np.arange(point.shape[1])
-    is_new = point >= np.maximum.accumulate(point, axis=1)
-    highest = np.maximum.accumulate(np.where(is_new, steps, 0), axis=1)
-    return np.concatenate([np.broadcast_to(steps, point.shape), highest[:, 1:]], axis=1)
+    def _steps_of_columns(self, point: FloatArray) -> IntArray:
+        """The steps themselves, then for each of the first 2..steps points the step of the largest, by pool."""
+        is_new = point >= np.maximum.accumulate(point, axis=1)
+        highest = np.maximum.accumulate(np.where(is_new, self._step, 0), axis=1)
+        return np.concatenate([self._step, highest[:, 1:]], axis=1)

@@ -44,7 +44,7 @@ class Gate:
         self._losses += np.where(known, losses.transpose(2, 0, 1), 0.0)
         self.scored_bins += known
         both = [each.quantiles[..., self._column] for each in (said, baseline)]
-        self._issued.say(self._now, np.stack(both, axis=2))
+        self._issued.say(self._now, np.array(both).transpose(1, 2, 0))
         enough = self.scored_bins >= chosen.GATE_MINIMUM_DAYS * self._parameters.day_bins
         threshold = np.where(self.is_open, chosen.GATE_CLOSES_ABOVE, chosen.GATE_OPENS_BELOW)
         self.is_open = enough & (self.loss_ratio < threshold)  # never while the ratio is not known
