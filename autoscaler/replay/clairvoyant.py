@@ -13,7 +13,7 @@ less than 99.5 %, the target is half a point below what that fleet gets.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +40,7 @@ FEWEST_PLANS, MOST_PLANS = 8, 24
 FIRST_TRIALS, LATER_TRIALS = 5, 3  # of a window
 AROUND = 0.12  # another window, or another cold start, moves the utilisation only a little
 CLOSE_ENOUGH = 0.0003  # above the target
+LEAST_GAIN = 0.005  # of twice as many replicas in a fixed fleet; less is none
 IDENTITY = PoolIdentity("replay", "clairvoyant", "clairvoyant", "vllm")
 
 
@@ -244,20 +245,39 @@ def _parts(stage: Stage, drawn: RequestTrace) -> tuple[_Part, ...]:
 
 
 def least_fixed_count(stage: Stage, drawn: RequestTrace, seed: int, target: float) -> int:
-    """The least fixed count at which the target is met, or beyond which nothing is gained.
+    """The least fixed count at which the target is met; where none meets it, one of which twice as many gain less than
+    half a point.
 
     A whole run is made for every count that is tried; so the search begins at what the busiest two minutes comfortably
     need, and goes from there in steps that double.
     """
     peak = work(stage.fleet.profile, stage.load.bins(drawn, BIN_SECONDS), stage.fleet.objectives)
     busiest = float(_centred_mean(peak, 8).max())
-    missed, met = 0, max(1, math.ceil(2.0 * busiest) + 1)
+
+    def attainment(count: int) -> float:
+        result = stage.run(planned_policy("static-peak", (count,)), drawn, seed)
+        return target if result.was_stopped else result.attainment or 0.0
 
     def meets(count: int) -> bool:
-        result = stage.run(planned_policy("static-peak", (count,)), drawn, seed)
-        return result.was_stopped or (result.attainment or 0.0) >= target
+        return attainment(count) >= target
 
-    tried, step = math.ceil(busiest / COMFORTABLE_UTILISATION), max(1, math.ceil(busiest / 16.0))
+    ample = max(1, math.ceil(2.0 * busiest) + 1)
+    found = _least_between(meets, 0, ample, math.ceil(busiest / COMFORTABLE_UTILISATION), math.ceil(busiest / 16.0))
+    if found < ample:
+        return found
+    # Long requests may miss in a fleet that has room enough for its work.
+    missed, count, share = ample - 1, ample, attainment(ample)
+    while share < target:
+        share_of_twice = attainment(2 * count)
+        if share_of_twice - share < LEAST_GAIN:
+            return count
+        missed, count, share = count, 2 * count, share_of_twice
+    return _least_between(meets, missed, count, (missed + count) // 2, 1)
+
+
+def _least_between(meets: Callable[[int], bool], missed: int, met: int, tried: int, step: int) -> int:
+    """The least count above `missed` that meets the target, at most `met`, which is not tried itself."""
+    step = max(1, step)
     while met - missed > 1:
         tried = tried if missed < tried < met else (missed + met) // 2
         if meets(tried):

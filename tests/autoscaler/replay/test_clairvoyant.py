@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from autoscaler.replay.clairvoyant import find_clairvoyant, least_fixed_count
+from autoscaler.replay.clairvoyant import find_clairvoyant, least_fixed_count, planned_policy
 from autoscaler.replay.comparison import Stage
 from autoscaler.replay.fleet_description import Fleet, fleet_from
 from autoscaler.replay.trace import RequestTrace
@@ -50,6 +51,28 @@ def test_a_plan_does_not_follow_a_dip_that_is_shorter_than_a_cold_start() -> Non
     found = find_clairvoyant(Stage(a_fleet(), load), without, seed=1)
     assert found is not None
     assert min(found.counts[5:70]) >= max(found.counts) - 1
+
+
+@pytest.mark.parametrize(
+    ("target", "least_attainment"),
+    [
+        pytest.param(0.8, 0.8, id="met by a fleet larger than the work seems to need: the least such fleet"),
+        pytest.param(0.999, 0.86, id="met by none: a fleet that gets nearly all that can be got"),
+    ],
+)
+def test_a_fixed_fleet_for_prompts_that_are_long_for_their_objective(target: float, least_attainment: float) -> None:
+    """One prompt in eight alone takes longer than a first token may."""
+    drawn = a_load(2.0).draw(1)
+    prompts = np.where(np.arange(len(drawn.arrival_seconds)) % 8 == 0, 40_000, 1000)
+    long = RequestTrace(drawn.arrival_seconds, prompts, drawn.output_tokens, 600.0)
+    stage = Stage(a_fleet(), trace_load(long, 1.0, None, None, 0))
+
+    def attainment(count: int) -> float:
+        return stage.run(planned_policy("fixed", (count,)), long, 1).attainment or 0.0
+
+    count = least_fixed_count(stage, long, 1, target)
+    assert attainment(count) >= least_attainment
+    assert attainment(count - 1) < target
 
 
 def test_a_run_that_is_stopped_finds_nothing() -> None:
