@@ -26,6 +26,15 @@ UNLEARNED = (
     ("memory", "expected"),
     [
         pytest.param(CapacityMemory(NOW, capacity=CAPACITY), LEARNED, id="learned"),
+        pytest.param(
+            CapacityMemory(NOW, capacity=replace(CAPACITY, safe_utilization=0.45)),
+            LEARNED.replace(
+                "75 % of which is safe",
+                "45 % of which is safe, the least that is learned: where the objectives are still missed, state looser "
+                "ones, a larger minReplicas, or shorten prompts",
+            ),
+            id="as few requests a replica as it learns to give, and what is left to do",
+        ),
         pytest.param(CapacityMemory(NOW), UNLEARNED, id="not learned yet"),
         pytest.param(
             CapacityMemory(NOW, "what its pods are made of has changed"),
