@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 # A past that could not be read is asked for again after a minute, then twice as long each time.
 FIRST_RETRY_SECONDS = 60.0
 LONGEST_RETRY_SECONDS = 900.0
-# Each cohort costs a millisecond or two a bin however few its pools: more than so many are read anew as one.
+# Each cohort costs about a millisecond a bin however few its pools: more than so many are read anew as one.
 MAXIMUM_COHORTS = 6
 # After a longer silence (a standby that takes over) the past is read anew; until then the time between is missing.
 LONGEST_SILENCE_BINS = 2
