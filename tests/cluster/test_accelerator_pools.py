@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
-from tests.cluster.conftest import CRD_DIRECTORY, StartController, StartFleet
+from tests.cluster.conftest import StartController, StartFleet
 from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.fleet import Fleet
+from tests.cluster.harness.fleet import Fleet, written_count
+from tests.cluster.harness.node_ledger import Change, LedgerEntry, NodeLedger
 from tests.cluster.harness.node_pools import (
-    INSTANCE_TYPES,
-    NODE_CLASS,
     limits_of,
     node_pool,
     nodes_of,
@@ -27,14 +27,6 @@ POOL_PATH = "/apis/tokenscaler.io/v1alpha1/acceleratorpools"
 # A whole node each: the kwok provider counts what pods request, so only such pods are counted as on a real cloud.
 ACCELERATORS = 8
 CEILING = 64
-
-
-@pytest.fixture
-def karpenter_plane() -> Iterator[ControlPlane]:
-    with ControlPlane(karpenter_instance_types=INSTANCE_TYPES) as started:
-        started.apply(CRD_DIRECTORY)
-        started.apply(NODE_CLASS)
-        yield started
 
 
 def _queue(replicas: int) -> PoolLoad:
@@ -63,10 +55,18 @@ def _managed_fleet(plane: ControlPlane, start_fleet: StartFleet, start_controlle
 def test_limits_are_raised_in_time_and_follow_the_nodes_down(karpenter_plane, start_fleet, start_controller) -> None:
     plane, fleet = karpenter_plane, _managed_fleet(karpenter_plane, start_fleet, start_controller)
 
+    with NodeLedger(plane) as ledger:
+        _grow_and_shrink(plane, fleet)
+        entries = ledger.entries_until_now(plane)
+    _assert_in_order(
+        entries, _written_limits(plane), [(each.revision, written_count(each)) for each in fleet.scale_writes()]
+    )
+
+
+def _grow_and_shrink(plane: ControlPlane, fleet: Fleet) -> None:
     fleet.set_load(_queue(5))
     fleet.wait_ready(5)
     assert _limit_nodes(plane, "od") == 6
-    _assert_nodes_before_replicas(plane, fleet)
     assert refusals(plane, fleet.namespace) == []
     assert len(nodes_of(plane, "od")) == 5
 
@@ -122,9 +122,37 @@ def _wait_pool_condition(plane: ControlPlane, reason: str, words: str) -> None:
     wait_until(says, f"LimitsInStep is False: {reason}", 60)
 
 
-def _assert_nodes_before_replicas(plane: ControlPlane, fleet: Fleet) -> None:
-    limits = [event.at for event in plane.writes(resource="nodepools", namespace="") if event.code == 200]
-    scales = [event.at for event in fleet.scale_writes()]
-    assert limits, "limits were written"
-    assert scales, "replicas were written"
-    assert any(at <= scales[0] for at in limits[1:]), "the limit of the step stands before its replicas are written"
+def _written_limits(plane: ControlPlane) -> list[tuple[int, int]]:
+    """The limits of NodePool od in whole nodes, by the revision at which they were written."""
+    writes = plane.writes(resource="nodepools", namespace="")
+    return [
+        (write.revision, int(write.response["spec"]["limits"]["nvidia.com/gpu"]) // ACCELERATORS)
+        for write in sorted(writes, key=lambda write: write.revision)
+        if write.name == "od" and write.response is not None and write.code in (200, 201)
+    ]
+
+
+def _assert_in_order(
+    entries: Sequence[LedgerEntry], limits: Sequence[tuple[int, int]], counts: Sequence[tuple[int, int]]
+) -> None:
+    """By the order in which all of it was stored: limits, then replicas, then nodes; and the other way round down."""
+    raised = [(revision, count) for (_, before), (revision, count) in pairwise([(0, 2), *counts]) if count > before]
+    assert raised, "replicas were raised"
+    early = [each for each in raised if _at(limits, each[0]) < each[1]]
+    assert early == [], "no replica is asked for before the limit lets its node come"
+
+    ordered = [entry for entry in entries if entry.change is Change.ORDERED and entry.revision > counts[0][0]]
+    assert ordered, "nodes were ordered"
+    surplus = [entry for entry in ordered if entry.staying["od"] > _at(counts, entry.revision)]
+    assert surplus == [], "never a node more than the plan has replicas"
+
+    lowered = [(revision, nodes) for (_, before), (revision, nodes) in pairwise(limits) if nodes < before]
+    assert lowered, "limits were lowered"
+    staying = [(entry.revision, entry.staying.get("od", 0)) for entry in entries]
+    hasty = [each for each in lowered if _at(staying, each[0]) > each[1]]
+    assert hasty == [], "no limit comes down before its nodes have gone"
+
+
+def _at(known: Sequence[tuple[int, int]], revision: int) -> int:
+    """The last known number at a revision."""
+    return [number for at, number in known if at <= revision][-1]

@@ -5,7 +5,6 @@ The controller runs with the shipped roles and no other right.
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,18 +18,19 @@ from autoscaler.cli import app
 from autoscaler.drain_watcher.drain import DrainWatcher
 from autoscaler.drain_watcher.instance_metadata import Notice
 from autoscaler.kubernetes_gateway.connection import connect
-from tests.cluster.conftest import CRD_DIRECTORY, StartController, StartFleet
+from tests.cluster.conftest import StartController, StartFleet
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.controller_process import ControllerProcess
 from tests.cluster.harness.fleet import Fleet
-from tests.cluster.harness.node_pools import INSTANCE_TYPES, NODE_CLASS, limits_of, node_pool, nodes_of
+from tests.cluster.harness.node_pools import given_up, limits_of, node_pool, nodes_of
 from tests.cluster.harness.policies import quick_policy
 from tests.servers.process import wait_until
-from tests.servers.vllm_exporters import PoolLoad
+from tests.servers.vllm_exporters import LostRequests, PoolLoad
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 DEPLOY_DIRECTORY = Path(__file__).parents[2] / "deploy"
+RUNNING = 30
 POOL_PATH = "/apis/tokenscaler.io/v1alpha1/acceleratorpools"
 NODE_CLAIMS_PATH = "/apis/karpenter.sh/v1/nodeclaims"
 POOL = {
@@ -48,14 +48,6 @@ POOL = {
 }
 
 
-@pytest.fixture
-def karpenter_plane() -> Iterator[ControlPlane]:
-    with ControlPlane(karpenter_instance_types=INSTANCE_TYPES) as started:
-        started.apply(CRD_DIRECTORY)
-        started.apply(NODE_CLASS)
-        yield started
-
-
 def _shipped_rules() -> Iterator[dict[str, Any]]:
     """Those of deploy/base and of the overlay that manages limits, for the NodePool of this test."""
     files = [*(DEPLOY_DIRECTORY / "base").glob("*.yaml"), DEPLOY_DIRECTORY / "overlays/node-pools/role_node_pools.yaml"]
@@ -71,7 +63,7 @@ def _shipped_rules() -> Iterator[dict[str, Any]]:
 
 
 def _queue(replicas: int) -> PoolLoad:
-    return PoolLoad(running=replicas, waiting=4 * replicas)
+    return PoolLoad(running=RUNNING, waiting=4 * replicas, request_seconds=1)
 
 
 def _start(
@@ -79,7 +71,8 @@ def _start(
 ) -> tuple[Fleet, ControllerProcess]:
     """Two replicas of a node each, under a controller with the shipped rights, whose limits are in step."""
     plane.apply(node_pool("od", "on-demand", limits={"nvidia.com/gpu": "16", "cpu": "384"}, weight=10))
-    fleet = start_fleet(replicas=2, on=plane, accelerators=8)
+    # A stopped pod has six times as long as a request takes.
+    fleet = start_fleet(replicas=2, on=plane, accelerators=8, stops_in="6s")
     plane.api.create(POOL_PATH, POOL)
     fleet.create_scaler(quick_policy() | {"acceleratorPoolRef": {"name": "h100"}})
     fleet.set_load(_queue(2))
@@ -111,10 +104,13 @@ def test_nodes_that_go_and_a_karpenter_that_stops(karpenter_plane, start_fleet, 
     wait_until(lambda: node not in nodes_of(plane, "od"), "the drain ends", 60)
     fleet.wait_replicas(2)
     fleet.wait_ready(2)
+    drained = _lost_with(fleet, first)
+    assert drained.held in (RUNNING // 3, RUNNING // 3 + 8), "its replacement served beside it, so it held a third"
+    assert drained.lost == 0, "and answered all of it"
     _wait_pool_condition(plane, "LimitsInStep", "od:")
 
     # What Karpenter says of a launch that it gives up. On this provider there is always capacity.
-    plane.api.create("/api/v1/namespaces/default/events", _given_up("od-abc12"))
+    plane.api.create("/api/v1/namespaces/default/events", given_up("od-abc12"))
     _wait_pool_condition(plane, "OutOfCapacity", "NodePool od makes no nodes: the cloud has none to give")
     assert "tried in vain" in fleet.wait_condition("NodesAvailable", "False", "OutOfCapacity")["message"]
     plane.api.delete("/api/v1/namespaces/default/events/given-up")
@@ -123,12 +119,14 @@ def test_nodes_that_go_and_a_karpenter_that_stops(karpenter_plane, start_fleet, 
     # Karpenter is down. The cloud gives notice to a node's watcher, and then the node is gone at once: its pod stays
     # Ready until somebody collects it.
     plane.component("karpenter").kill()
-    second = _node_of(plane, fleet, sorted(fleet.pod_names())[0])
+    killed = _newest_pod(fleet)
+    second = _node_of(plane, fleet, killed)
     watcher = _drain_watcher(plane, fleet, second, tmp_path / "draining")
     wait_until(watcher.look, "it has cordoned its node", 30)
     fleet.wait_replicas(3)
-    plane.api.merge(f"/api/v1/nodes/{second}", {"metadata": {"finalizers": None}})
-    plane.api.delete(f"/api/v1/nodes/{second}")
+    fleet.lose_node(second)
+    wait_until(lambda: _has_lost(fleet, killed), "its requests are lost", 30)
+    assert _lost_with(fleet, killed).lost == RUNNING // 2, "all that it held, half of what ran"
     controller.wait_record(lambda record: record["input"]["replicas"].get("leaving"), "it has left for good", 30)
     assert fleet.replicas() == 3
     _assert_replaced_when_seen(controller, planned=2)
@@ -151,6 +149,21 @@ def test_nodes_that_go_and_a_karpenter_that_stops(karpenter_plane, start_fleet, 
     _assert_only_shipped_writes(plane, fleet)
 
 
+def _newest_pod(fleet: Fleet) -> str:
+    """Not the one with all that waits: requests that move are seen twice for a second."""
+    newest = max(fleet.pods(), key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    return str(newest["metadata"]["name"])
+
+
+def _has_lost(fleet: Fleet, pod: str) -> bool:
+    return pod in {each.pod for each in fleet.exporters.lost(fleet.namespace)}
+
+
+def _lost_with(fleet: Fleet, pod: str) -> LostRequests:
+    """What the exporters' model says that a pod took with it when it went."""
+    return next(each for each in fleet.exporters.lost(fleet.namespace) if each.pod == pod)
+
+
 def _budgets(plane: ControlPlane) -> list[dict[str, str]]:
     found = plane.api.get("/apis/karpenter.sh/v1/nodepools/od")["spec"]["disruption"]
     assert (found["consolidationPolicy"], found["consolidateAfter"]) == ("WhenEmpty", "30m"), "as Interactive wants it"
@@ -170,18 +183,6 @@ def _drain_watcher(plane: ControlPlane, fleet: Fleet, node: str, drain_file: Pat
     rules = next(each["rules"] for each in example if each["kind"] == "ClusterRole")
     kubeconfig = plane.create_service_account(fleet.namespace, "drain-watcher", rules)
     return DrainWatcher(connect(str(kubeconfig)), node, drain_file, lambda: Notice("terminate", "2030-01-01T00:00:00Z"))
-
-
-def _given_up(node_claim: str) -> dict[str, Any]:
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "metadata": {"name": "given-up"},
-        "involvedObject": {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": node_claim},
-        "type": "Warning",
-        "reason": "InsufficientCapacityError",
-        "message": "tried in vain",
-        "lastTimestamp": now,
-    }
 
 
 def _block_evictions(plane: ControlPlane, fleet: Fleet) -> None:
@@ -229,8 +230,16 @@ def _assert_only_shipped_writes(plane: ControlPlane, fleet: Fleet) -> None:
     account = f"system:serviceaccount:{fleet.namespace}:tokenscaler"
     mine = [event for event in plane.audit_events() if event.user == account]
     assert {(event.verb, event.resource) for event in mine if event.code == 403} == set()
+    assert _may_patch(plane, account, "od")
+    assert not _may_patch(plane, account, "not-ours")
     karpenters = [event for event in mine if event.is_write and event.resource in ("nodepools", "nodeclaims", "nodes")]
     assert {(event.verb, event.resource, event.name) for event in karpenters} == {("patch", "nodepools", "od")}
+
+
+def _may_patch(plane: ControlPlane, account: str, node_pool: str) -> bool:
+    attributes = {"group": "karpenter.sh", "resource": "nodepools", "verb": "patch", "name": node_pool}
+    review = {"spec": {"user": account, "resourceAttributes": attributes}}
+    return bool(plane.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"])
 
 
 def _wait_pool_condition(plane: ControlPlane, reason: str, words: str) -> None:
