@@ -96,8 +96,9 @@ def split_replicas(replicas: int, on_demand: TargetCounts, spot: TargetCounts, r
 
     The shares hold in replicas and in the nodes that these take. Where spot cannot be bought, only what has its node
     stays there and the rest is on demand. Back from that, spot grows by a node, then by as many replicas as serve
-    there, and on demand shrinks as far as spot serves. On demand shrinks no further than the spot nodes that still
-    stand allow: so for a while both together may be more than was asked for, and never fewer.
+    there, and on demand shrinks as far as spot serves. Spot too shrinks only as far as on demand serves, as where the
+    floor was raised. On demand shrinks no further than the spot nodes that still stand allow: so for a while both
+    together may be more than was asked for, and never fewer.
     """
     share = _spot_share(replicas, rule)
     reason, message = Reason.SPLIT_KEPT, ""
@@ -114,6 +115,11 @@ def split_replicas(replicas: int, on_demand: TargetCounts, spot: TargetCounts, r
             f"{spot.ready} of {counted(share, 'replica')} serve on spot, {on_spot - spot.ready} more are asked for"
         )
     kept = max(replicas - on_spot, min(on_demand.spec, replicas - spot.ready), 0)
+    serving_on_spot = min(spot.ready, replicas - on_demand.ready)
+    if serving_on_spot > on_spot:
+        reason = Reason.ON_DEMAND_FLOOR
+        message = f"{serving_on_spot} on spot instead of {on_spot}, until {kept} serve on demand"
+        on_spot = serving_on_spot
     # So many replicas fill that many nodes however they are placed: one more than the nodes before the last can hold.
     filling = max(0, (rule.on_demand_nodes_held - 1) * rule.replicas_per_node + 1) if rule.on_demand_nodes_held else 0
     held = max(kept, min(on_demand.spec, filling))

@@ -28,7 +28,7 @@ def counts(spec: int, ready: int | None = None, placed: int | None = None) -> Ta
         pytest.param(0, counts(0), counts(0), {}, (0, 0), Reason.SPLIT_KEPT, id="nothing"),
         pytest.param(
             10,
-            counts(7),
+            counts(9),
             counts(3),
             {"on_demand_floor_percent": 70, "replicas_per_node": 4},
             (9, 1),
@@ -79,6 +79,24 @@ def counts(spec: int, ready: int | None = None, placed: int | None = None) -> Ta
             (8, 4),
             Reason.RETURNING_TO_SPOT,
             id="then by as many as serve there",
+        ),
+        pytest.param(
+            4,
+            counts(1),
+            counts(3),
+            {"on_demand_floor_percent": 70},
+            (3, 3),
+            Reason.ON_DEMAND_FLOOR,
+            id="a floor that was raised: no spot replica goes before on demand serves",
+        ),
+        pytest.param(
+            4,
+            counts(3, ready=2),
+            counts(3),
+            {"on_demand_floor_percent": 70},
+            (3, 2),
+            Reason.ON_DEMAND_FLOOR,
+            id="it goes one by one as on demand serves",
         ),
         pytest.param(10, counts(6), counts(8), {}, (2, 8), Reason.SPLIT_KEPT, id="on demand goes when spot serves"),
         pytest.param(
