@@ -20,8 +20,6 @@ logger = logging.getLogger(__name__)
 FOREIGN_WRITE_SECONDS = 300.0
 # Karpenter that has not judged a change for so long is down, or cannot reach the API server.
 SILENCE_SECONDS = 30.0
-# Each patch makes Karpenter judge the NodePool anew. Raising does not wait; lowering saves nothing by haste.
-LOWERING_INTERVAL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +58,6 @@ class LimitsWriter:
                 Reason.COMPETING_WRITER,
                 f'"{who}" has just set the limits of NodePool {seen.name}; they are left alone',
             )
-        last = history.written_at_seconds
-        is_raised = plan.limit_nodes > (shape.whole_nodes(seen.limits) or 0)
-        if not is_raised and last is not None and now_seconds - last < LOWERING_INTERVAL_SECONDS:
-            return None
         if self._limits is None:
             return Reason.DRY_RUN, f"NodePool {seen.name} would be limited to {plan.limit_nodes} nodes"
         result = self._limits.write(seen.name, seen.limits, limits)
