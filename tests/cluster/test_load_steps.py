@@ -178,8 +178,8 @@ def test_the_agents_preset_does_what_its_numbers_say(start_fleet, start_controll
     config.write_text("queries: {rate_window_seconds: 6}\n")
     start_controller(fleet, arguments=["--prometheus-config", config]).wait_deciding(records=3)
 
-    # Work for 13.7 replicas: 4 -> 8 -> 14, never more than twice the count of 3 s before. A rate that reads 2 % high for a
-    # moment asks for no 15th, which tolerance would keep; one that reads 5 % low leaves 13, which it would not.
+    # Work for 13.7 replicas: 4 -> 8 -> 14, never more than twice the count of 3 s before. A rate that reads 2 % high
+    # for a moment asks for no 15th, which tolerance would keep; one that reads 5 % low leaves 13, which it would not.
     fleet.set_load(PoolLoad(prompt_tokens_per_second=per_replica * 12.7, generation_tokens_per_second=per_replica))
     fleet.wait_replicas(14, timeout_seconds=120)
     fleet.wait_ready(14)
