@@ -67,7 +67,7 @@ proof-plans: setup ## random plans of nodes that must break no law; PLANS=100000
 	@TOKENSCALER_PLANS=$(PLANS) $(BIN)/pytest -q tests/policies/test_node_capacity_laws.py $(PYTEST_ARGUMENTS)
 
 EVENTS ?= 200
-proof-events: setup system-programs programs ## random loads and lost nodes on a real Karpenter; EVENTS=200 (an hour)
+proof-events: setup system-programs programs ## random loads and lost nodes on a real Karpenter; EVENTS=200 (15 min)
 	@TOKENSCALER_EVENTS=$(EVENTS) $(BIN)/pytest -q -s tests/cluster/test_random_events.py $(PYTEST_ARGUMENTS)
 
 reference: setup ## write the generated pages anew: the decision record, the knobs
