@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policies.capacity_split import split_nodes
+from policies.capacity_split import CapacityType, split_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,10 @@ class NodeCost:
     spot_node: int
     on_demand_floor_percent: int = 100
     most_spot_nodes: int | None = None
+
+    def price(self, capacity_type: CapacityType) -> int:
+        """What a node of this kind costs an hour."""
+        return self.spot_node if capacity_type is CapacityType.SPOT else self.on_demand_node
 
     def of(self, nodes: int) -> int:
         """So many nodes together; never falls as nodes are added."""

@@ -37,19 +37,14 @@ class NodePoolState:
 
 @dataclass(frozen=True, slots=True)
 class DollarCeiling:
-    """The most that all nodes of the pool may cost an hour, and what one costs; millionths of a dollar.
+    """The most that all nodes of the pool may cost an hour, in millionths of a dollar, and what one costs.
 
     `reason` tells the pool's own ceiling from its share of one that is for all pools.
     """
 
     ceiling_per_hour: int
-    on_demand_node_per_hour: int
-    spot_node_per_hour: int
+    prices: NodeCost
     reason: Reason = Reason.DOLLAR_CEILING
-
-    def price(self, capacity_type: CapacityType) -> int:
-        """What a node of this kind costs an hour."""
-        return self.spot_node_per_hour if capacity_type is CapacityType.SPOT else self.on_demand_node_per_hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +207,8 @@ def _ceiling(parameters: NodeCapacityParameters, node_pools: Sequence[NodePoolSt
 
 def _affordable(dollars: DollarCeiling, parameters: NodeCapacityParameters, node_pools: Sequence[NodePoolState]) -> int:
     """The most nodes that the dollars pay for, split by the floor."""
-    prices = NodeCost(dollars.on_demand_node_per_hour, dollars.spot_node_per_hour)
-    cost = node_cost(prices, parameters.on_demand_floor_percent, node_pools)
-    cheapest = min(dollars.on_demand_node_per_hour, dollars.spot_node_per_hour)
+    cost = node_cost(dollars.prices, parameters.on_demand_floor_percent, node_pools)
+    cheapest = min(map(dollars.prices.price, CapacityType))
     return _largest(lambda nodes: cost.of(nodes) <= dollars.ceiling_per_hour, dollars.ceiling_per_hour // cheapest)
 
 
@@ -246,9 +240,10 @@ def _rooms(
     dollars = parameters.dollar_ceiling
     if dollars is not None:
         spent = sum(
-            (others.get(each.name, 0) + each.nodes_deleting) * dollars.price(each.capacity_type) for each in node_pools
+            (others.get(each.name, 0) + each.nodes_deleting) * dollars.prices.price(each.capacity_type)
+            for each in node_pools
         )
-        left = max(0, dollars.ceiling_per_hour - spent) // dollars.price(pool.capacity_type)
+        left = max(0, dollars.ceiling_per_hour - spent) // dollars.prices.price(pool.capacity_type)
         rooms.append(_Ceiling(left, dollars.reason))
     return rooms
 

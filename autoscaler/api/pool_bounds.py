@@ -132,5 +132,4 @@ class AcceleratorCeilings(ParameterModel):
         """The ceiling in money as a plan takes it; None where there is none."""
         if self.dollars_per_hour is None or prices is None:
             return None
-        cost = prices.node_cost
-        return DollarCeiling(micro_dollars(self.dollars_per_hour), cost.on_demand_node, cost.spot_node)
+        return DollarCeiling(micro_dollars(self.dollars_per_hour), prices.node_cost)

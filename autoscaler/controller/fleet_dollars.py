@@ -9,7 +9,6 @@ from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.controller.managed_pool import ManagedPool, states
 from autoscaler.controller.replica_wish import ReplicaWish, share_demand
 from autoscaler.observers.node_pools import NodePoolSeen
-from policies.capacity_split import CapacityType
 from policies.dollar_sharing import DollarShare, NodeCost, NodeWish, PoolBill, share_dollars
 from policies.node_capacity import DollarCeiling, NodePoolState, ceiling_nodes, node_cost
 from policies.node_packing import nodes_for
@@ -62,9 +61,7 @@ def _with_ceiling(pool: ManagedPool, prices: NodeCost, dollars_per_hour: int) ->
     own = pool.parameters.dollar_ceiling
     if own is not None and own.ceiling_per_hour <= dollars_per_hour:
         return pool
-    shared = DollarCeiling(
-        dollars_per_hour, prices.on_demand_node, prices.spot_node, reason=Reason.SHARED_DOLLAR_CEILING
-    )
+    shared = DollarCeiling(dollars_per_hour, prices, Reason.SHARED_DOLLAR_CEILING)
     return replace(pool, parameters=replace(pool.parameters, dollar_ceiling=shared))
 
 
@@ -109,7 +106,7 @@ def _spent(prices: NodeCost, node_pools: Iterable[NodePoolState]) -> tuple[int, 
     """What nodes cost that stay, and those that are being deleted."""
     standing = deleting = 0
     for each in node_pools:
-        price = prices.spot_node if each.capacity_type is CapacityType.SPOT else prices.on_demand_node
+        price = prices.price(each.capacity_type)
         standing += each.nodes_in_use * price
         deleting += each.nodes_deleting * price
     return standing, deleting

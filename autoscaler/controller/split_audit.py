@@ -106,6 +106,5 @@ def _dollars_per_hour(pool: AcceleratorPool, counts: NodeCounts) -> float | None
     if prices is None:
         return None
     cost = prices.node_cost
-    by_kind = {CapacityType.ON_DEMAND: cost.on_demand_node, CapacityType.SPOT: cost.spot_node}
-    spent = sum((counts.staying(kind) + counts.deleting(kind)) * price for kind, price in by_kind.items())
+    spent = sum((counts.staying(kind) + counts.deleting(kind)) * cost.price(kind) for kind in CapacityType)
     return spent / MICRO_DOLLARS

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import CapacityType, split_nodes
+from policies.dollar_sharing import NodeCost
 from policies.node_capacity import (
     MICRO_DOLLARS,
     DollarCeiling,
@@ -101,7 +102,7 @@ def a_pool(in_use: int = 0, kind: CapacityType = ON_DEMAND, *, ready: bool = Tru
             10,
             {
                 "on_demand_floor_percent": 20,
-                "dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, 20_000_000, 8_000_000),
+                "dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, NodeCost(20_000_000, 8_000_000)),
             },
             [a_pool(2), a_pool(kind=SPOT)],
             [2, 7],
@@ -111,7 +112,7 @@ def a_pool(in_use: int = 0, kind: CapacityType = ON_DEMAND, *, ready: bool = Tru
             10,
             {
                 "on_demand_floor_percent": 20,
-                "dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, 20_000_000, 8_000_000),
+                "dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, NodeCost(20_000_000, 8_000_000)),
             },
             [a_pool(2), a_pool(2, SPOT, ready=False)],
             [4, 2],
@@ -206,7 +207,7 @@ def test_limits_in_whole_nodes(
         ),
         pytest.param(
             10,
-            {"dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, 20_000_000, 8_000_000)},
+            {"dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, NodeCost(20_000_000, 8_000_000))},
             [NodePoolState("on-demand", ON_DEMAND, 1, nodes_deleting=2)],
             [
                 (
@@ -231,7 +232,7 @@ def test_limits_in_whole_nodes(
             10,
             {
                 "on_demand_floor_percent": 20,
-                "dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, 20_000_000, 8_000_000),
+                "dollar_ceiling": DollarCeiling(100 * MICRO_DOLLARS, NodeCost(20_000_000, 8_000_000)),
             },
             [a_pool(1)],
             [

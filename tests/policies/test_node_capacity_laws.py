@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import CapacityType, SplitRule, is_split_kept, on_demand_beside, split_replicas
+from policies.dollar_sharing import NodeCost
 from policies.node_capacity import (
     DollarCeiling,
     NodeCapacityParameters,
@@ -38,8 +39,7 @@ def a_random_case(chance: random.Random) -> Case:
     most = chance.choice([3, 40, 400])
     dollars = DollarCeiling(
         chance.randrange(0, 60 * most * 1_000_000),
-        chance.randrange(1, 60_000_000),
-        chance.randrange(1, 60_000_000),
+        NodeCost(chance.randrange(1, 60_000_000), chance.randrange(1, 60_000_000)),
     )
     parameters = NodeCapacityParameters(
         each,
@@ -87,7 +87,7 @@ def check(case: Case) -> None:
         assert sum(limits.values()) + sum(deleting.values()) <= parameters.ceiling_nodes, "accelerators"
     dollars = parameters.dollar_ceiling
     if grown and dollars is not None:
-        cost = sum((limits[kind] + deleting[kind]) * dollars.price(kind) for kind in in_use)
+        cost = sum((limits[kind] + deleting[kind]) * dollars.prices.price(kind) for kind in in_use)
         assert cost <= dollars.ceiling_per_hour, "dollars, with nodes that still leave"
     if SPOT in grown:
         # Whatever of the limits is used: spot beside what is on demand now keeps the floor.
