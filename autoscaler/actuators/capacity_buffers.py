@@ -14,6 +14,8 @@ from typing import Any
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.actuators.node_holder import HeldPool, NodeHolder
 from autoscaler.api.accelerators import RESOURCE_NAME
+from autoscaler.api.document import GROUP, VERSION
+from autoscaler.api.node_template import NODE_POOL_LABEL
 from autoscaler.api.taints import HARD_EFFECTS
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, Conflict, Forbidden, NotFound, Rejected
 from autoscaler.kubernetes_gateway.connection import ApiConnection
@@ -125,7 +127,7 @@ class CapacityBuffers:
         return made if isinstance(made, ApiFailure) else None
 
     def _metadata(self, pool: HeldPool) -> Document:
-        owner = {"apiVersion": "tokenscaler.io/v1alpha1", "kind": "AcceleratorPool", "name": pool.name, "uid": pool.uid}
+        owner = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "AcceleratorPool", "name": pool.name, "uid": pool.uid}
         return {
             "name": _name(pool.name),
             "namespace": self._namespace,
@@ -181,7 +183,7 @@ def _pod(pool: HeldPool) -> Document:
     return {
         "metadata": {"labels": {POOL_LABEL: pool.name}},
         "spec": {
-            "nodeSelector": {"karpenter.sh/nodepool": pool.node_pool},
+            "nodeSelector": {NODE_POOL_LABEL: pool.node_pool},
             "tolerations": [
                 {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
                 for taint in pool.taints

@@ -47,9 +47,7 @@ class LoadingProtection:
 
         Without a look at nodes nobody is protected anew: on spot it would do harm.
         """
-        watched = self._cluster.nodes
-        nodes = {node.name: node for node in watched.all()} if watched is not None else {}
-        now_seconds = self._clock.now_seconds()
+        nodes, now_seconds = self._cluster.nodes_by_name(), self._clock.now_seconds()
         for pod in self._cluster.pods.all():
             limit_seconds = limits_seconds.get((pod.namespace, pod.name))
             seconds = None if limit_seconds is None else _seconds(pod, nodes, limit_seconds, now_seconds)
@@ -59,13 +57,12 @@ class LoadingProtection:
                 self._annotate(pod, None, None)
 
     def _annotate(self, pod: WatchedPod, protection: str | None, mark: str | None) -> None:
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
         body: Document = {
             "metadata": {"annotations": {DO_NOT_DISRUPT_ANNOTATION: protection, PROTECTED_ANNOTATION: mark}}
         }
 
         def patch(connection: ApiConnection) -> Document | ApiFailure:
-            return connection.patch(path, body)
+            return connection.patch(pod.path, body)
 
         self._queue.submit(("protection", pod.namespace, pod.name), patch)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.actuators.pod_drain import PodDrain
-from autoscaler.actuators.victim_marker import ChosenVictims
+from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
 from autoscaler.kubernetes_gateway.connection import ApiConnection
 from autoscaler.kubernetes_gateway.label_selector import LabelSelector
@@ -66,38 +66,28 @@ class PodDeletionCosts:
         self._drain = drain
         self._note_emptied = note_emptied
 
-    def mark(
-        self,
-        target: ScaleTarget,
-        pods: Sequence[LivePod],
-        from_replicas: int,
-        to_replicas: int,
-        split: NodesOfSplit | None,
-    ) -> ChosenVictims:
+    def mark(self, fall: CountFall) -> ChosenVictims:
         """Marks the pods that are to go by the smaller count. Where that fails they go as ever."""
-        own, places = self._look(target, pods)
-        return self._marked(own, places, _choose(places, from_replicas - to_replicas, split), to_replicas)
+        own, places = self._look(fall.target, fall.pods)
+        if fall.drain_seconds is not None:
+            return self._drained(fall, fall.drain_seconds, own, places)
+        names = _choose(places, fall.from_replicas - fall.to_replicas, fall.split)
+        return self._marked(own, places, names, fall.to_replicas)
 
-    def drain(
-        self,
-        target: ScaleTarget,
-        pods: Sequence[LivePod],
-        from_replicas: int,
-        to_replicas: int,
-        split: NodesOfSplit | None,
-        deadline_seconds: float,
+    def _drained(
+        self, fall: CountFall, deadline_seconds: float, own: Sequence[WatchedPod], places: _Places
     ) -> ChosenVictims:
         """Takes victims out of the router, and marks those that have ended their requests or whose time is over.
 
         The count that is given back is lower by these alone. Where pods may not be patched they go as ever.
         """
-        own, places = self._look(target, pods)
+        from_replicas, to_replicas = fall.from_replicas, fall.to_replicas
         fewer = max(0, len(own) - to_replicas)
-        names = _choose(places, fewer, split)
+        names = _choose(places, fewer, fall.split)
         if _foreign(own) is not None:
             return self._marked(own, places, names, to_replicas)
         by_name = {pod.name: pod for pod in own}
-        selector = self._selector_of(target)
+        selector = self._selector_of(fall.target)
         victims = [self._victim(by_name[name], selector) for name in names]
         step = next_drain_step(victims, deadline_seconds, self._drain.now_seconds())
         taken = self._drain.take_out([by_name[name] for name in step.take_out])
@@ -133,9 +123,7 @@ class PodDeletionCosts:
         )
 
     def _look(self, target: ScaleTarget, pods: Sequence[LivePod]) -> tuple[list[WatchedPod], _Places]:
-        own = self._pods_of(target, pods)
-        watched = self._cluster.nodes
-        nodes = {node.name: node for node in watched.all()} if watched is not None else {}
+        own, nodes = self._pods_of(target, pods), self._cluster.nodes_by_name()
         # Pods of DaemonSets go with their node; any other pod keeps it.
         busy = Counter(pod.node for pod in self._cluster.pods.all() if pod.node is not None and not _is_daemon(pod))
         return own, _Places(self._placed(own, nodes, busy), _empty(own, nodes, busy))
@@ -193,8 +181,7 @@ class PodDeletionCosts:
                 continue
             if not self._fence():
                 return "the pods were not marked: this process does not hold the lease"
-            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
-            result = self._connection.patch(path, {"metadata": {"annotations": {ANNOTATION: cost}}})
+            result = self._connection.patch(pod.path, {"metadata": {"annotations": {ANNOTATION: cost}}})
             if isinstance(result, ApiFailure) and not isinstance(result, NotFound):
                 logger.warning("a pod was not marked", extra={"pod": pod.name, "problem": result.message})
                 return f"the pods were not marked: {result.message}"

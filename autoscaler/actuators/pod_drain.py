@@ -104,7 +104,7 @@ class PodDrain:
         if not self._fence():
             return TakenOut("this process does not hold the lease")
         body: dict[str, Any] = {"metadata": {"labels": {SERVING_LABEL: serving}, "annotations": annotations}}
-        result = self._connection.patch(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", body)
+        result = self._connection.patch(pod.path, body)
         if not isinstance(result, ApiFailure) or isinstance(result, NotFound):
             return None
         logger.warning("a pod was not drained or put back", extra={"pod": pod.name, "problem": result.message})

@@ -11,6 +11,22 @@ from policies.victims import NodesOfSplit
 
 
 @dataclass(frozen=True, slots=True)
+class CountFall:
+    """A count that is about to fall: of which target, whose pods these are, and the nodes behind them.
+
+    `split` None: no floor is to be kept. `drain_seconds` None: those that are to go do so at once; else they end their
+    requests out of the router first, for so long at most.
+    """
+
+    target: ScaleTarget
+    pods: Sequence[LivePod]
+    from_replicas: int
+    to_replicas: int
+    split: NodesOfSplit | None = None
+    drain_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ChosenVictims:
     """Who goes by a count of `to_replicas`, and how many nodes are empty then; `message` is for the record.
 
@@ -26,27 +42,8 @@ class ChosenVictims:
 class VictimMarker(Protocol):
     """Chooses and marks the pods of a target that should go first."""
 
-    def mark(
-        self,
-        target: ScaleTarget,
-        pods: Sequence[LivePod],
-        from_replicas: int,
-        to_replicas: int,
-        split: NodesOfSplit | None,
-    ) -> ChosenVictims:
-        """Chooses the pods that go by the smaller count and marks them; where that fails it falls all the same."""
-        ...
-
-    def drain(
-        self,
-        target: ScaleTarget,
-        pods: Sequence[LivePod],
-        from_replicas: int,
-        to_replicas: int,
-        split: NodesOfSplit | None,
-        deadline_seconds: float,
-    ) -> ChosenVictims:
-        """Takes those that are to go out of the router, and marks those of them that may go now."""
+    def mark(self, fall: CountFall) -> ChosenVictims:
+        """Chooses the pods that are to go and marks those that may go now; where that fails they go as ever."""
         ...
 
     def note_written(self, target: ScaleTarget, victims: ChosenVictims) -> None:

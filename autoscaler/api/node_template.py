@@ -8,7 +8,8 @@ from typing import Any
 
 from autoscaler.api.taints import Taint, Toleration, read_taints, read_tolerations, tolerates_all
 
-NODE_POOL_KEY = "karpenter.sh/nodepool"
+NODE_POOL_LABEL = "karpenter.sh/nodepool"
+"""The label by which Karpenter says which NodePool a node belongs to."""
 
 # Labels of these domains are put on nodes by Kubernetes, Karpenter and clouds: a NodePool need not name them. A label
 # of anybody else's that it does not name is on none of its nodes.
@@ -81,7 +82,7 @@ def read_node_template(node_pool: Mapping[str, Any]) -> NodeTemplate:
     for each in node.get("requirements") or ():
         if each.get("operator") == "In":
             values[str(each.get("key"))] = tuple(str(value) for value in each.get("values") or ())
-    values[NODE_POOL_KEY] = (str(node_pool["metadata"]["name"]),)
+    values[NODE_POOL_LABEL] = (str(node_pool["metadata"]["name"]),)
     return NodeTemplate(values, read_taints(node.get("taints")))
 
 

@@ -11,15 +11,13 @@ from pydantic import ValidationError
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolStatus, InvalidAcceleratorPool
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
+from autoscaler.api.node_template import NODE_POOL_LABEL
 from policies.capacity_split import CapacityType, is_split_kept, on_demand_beside
 from policies.disruption_hold import DisruptionOutcome
 from policies.latency_class import ConsolidationSettings, LatencyClass, judge_consolidation
 from policies.node_capacity import CapacityOutcome, WarmOutcome
 from policies.reasons import Reason
 from policies.wording import counted
-
-NODE_POOL_LABEL = "karpenter.sh/nodepool"
-"""The label by which Karpenter says which NodePool a node belongs to."""
 
 
 @dataclass(frozen=True, slots=True)

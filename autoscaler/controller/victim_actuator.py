@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed, ReplicaActuator
-from autoscaler.actuators.victim_marker import ChosenVictims, VictimMarker
+from autoscaler.actuators.victim_marker import CountFall, VictimMarker
 from autoscaler.observers.workload import LivePod, ScaleTarget
 from policies.reasons import Reason
 from policies.victims import NodesOfSplit
@@ -37,7 +37,10 @@ class VictimActuator:
         """As the inner one; the message says which nodes become empty, and who ends requests first."""
         if to_replicas >= from_replicas:
             return self._inner.scale(target, from_replicas, to_replicas)
-        chosen = self._choose(target, from_replicas, to_replicas)
+        # A pool that goes to sleep has had no request for minutes, and without anybody in the router all would fail.
+        drain_seconds = None if to_replicas == 0 else self._drain_seconds
+        fall = CountFall(target, self._pods, from_replicas, to_replicas, self._split, drain_seconds)
+        chosen = self._marker.mark(fall)
         kept = chosen.to_replicas - to_replicas
         if chosen.to_replicas == from_replicas:
             return Actuated(Reason.DRAINING, chosen.message, kept)
@@ -49,9 +52,3 @@ class VictimActuator:
             return replace(result, message=message)
         self._marker.note_written(target, chosen)
         return replace(result, message=message, kept_replicas=kept, emptied_nodes=chosen.emptied_nodes)
-
-    def _choose(self, target: ScaleTarget, from_replicas: int, to_replicas: int) -> ChosenVictims:
-        # A pool that goes to sleep has had no request for minutes, and without anybody in the router all would fail.
-        if self._drain_seconds is None or to_replicas == 0:
-            return self._marker.mark(target, self._pods, from_replicas, to_replicas, self._split)
-        return self._marker.drain(target, self._pods, from_replicas, to_replicas, self._split, self._drain_seconds)

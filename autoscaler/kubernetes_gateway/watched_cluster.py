@@ -199,6 +199,10 @@ class WatchedCluster:
         watched = [*self.fixed_kinds.values(), *(kind.objects for kind in self._kinds.values() if kind.objects)]
         return tuple(problem.message for kind in watched for problem in kind.problems)
 
+    def nodes_by_name(self) -> Mapping[str, WatchedNode]:
+        """All nodes; empty where nobody watches them."""
+        return {} if self.nodes is None else {node.name: node for node in self.nodes.all()}
+
     def launches(self) -> Mapping[str, tuple[LaunchResult, ...]]:
         """How launches of nodes ended, by NodePool, where one failed; empty where nobody watches them."""
         if self.node_claims is None or self.given_up is None:

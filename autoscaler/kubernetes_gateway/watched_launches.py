@@ -14,10 +14,10 @@ from itertools import product
 from typing import Any
 
 from autoscaler.api.document import rfc3339_seconds
+from autoscaler.api.node_template import NODE_POOL_LABEL
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
 from autoscaler.kubernetes_gateway.watched_objects import (
     CAPACITY_TYPE_LABEL,
-    NODE_POOL_LABEL,
     Document,
     limited_resources,
     whole_capacity,

@@ -15,7 +15,14 @@ from autoscaler.api.document import rfc3339_seconds
 from autoscaler.api.held_budgets import ANNOTATION as HELD_BUDGETS
 from autoscaler.api.karpenter_duration import duration_seconds
 from autoscaler.api.node_shape import amount_of
-from autoscaler.api.node_template import ANY_NODE, NodeTemplate, PodPlacement, read_node_template, read_placement
+from autoscaler.api.node_template import (
+    ANY_NODE,
+    NODE_POOL_LABEL,
+    NodeTemplate,
+    PodPlacement,
+    read_node_template,
+    read_placement,
+)
 from autoscaler.api.pod_requests import PodRequests, requests_of_pod
 from autoscaler.observers.node_pools import DisruptionSeen
 from policies.latency_class import ConsolidationSettings
@@ -26,7 +33,6 @@ Document = dict[str, Any]
 _UNINDEXED_LABELS = frozenset(
     {"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"}
 )
-NODE_POOL_LABEL = "karpenter.sh/nodepool"
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 _LIMITED_RESOURCES = frozenset({"nvidia.com/gpu", "cpu", "memory", "ephemeral-storage"})
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
@@ -60,6 +66,11 @@ class WatchedPod:
     drained_at_seconds: float | None = None  # since when we have had it out of the router; None: it is not
     is_protected: bool = False  # by our do-not-disrupt
     may_be_disrupted: bool = True  # it has no do-not-disrupt, whoever set it
+
+    @property
+    def path(self) -> str:
+        """Where the API server has it."""
+        return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from autoscaler.api.pod_requests import NO_REQUESTS, millis, whole
 from autoscaler.api.taints import HARD_EFFECTS, tolerates_all
 from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.limits import shape_of
-from autoscaler.node_pool_checks.survey_types import NODE_POOL_KEY, ServingTarget, Survey, SurveyedNodePool
+from autoscaler.node_pool_checks.survey_types import ServingTarget, Survey, SurveyedNodePool
 
 # Karpenter takes a node whose pods all have a lower priority for an empty one (1 + priority / 2^25 <= 0).
 LOWEST_PRIORITY = -(2**25)
@@ -155,7 +155,7 @@ def _priority(survey: Survey, target: ServingTarget) -> Iterator[Finding]:
 
 def _selects(selector: Mapping[str, str], node_pool: SurveyedNodePool) -> bool:
     """Whether nodes of the NodePool can have these labels. Keys of which it says nothing may be there all the same."""
-    values = dict(node_pool.values) | {NODE_POOL_KEY: (node_pool.name,)}
+    values = node_pool.template.values
     return all(wanted in values.get(key, (wanted,)) for key, wanted in selector.items())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolMode, parse_accelerator_pool
 from autoscaler.api.inference_scaler import InferenceScaler, ScaleTargetRef, parse_inference_scaler
+from autoscaler.api.node_template import NODE_POOL_LABEL
 from autoscaler.api.prewarm import PrewarmMethod
 from autoscaler.finding import Finding
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
@@ -22,7 +23,6 @@ from autoscaler.kubernetes_gateway.watched_objects import (
     reduce_scaled_object,
 )
 from autoscaler.node_pool_checks.survey_types import (
-    NODE_POOL_KEY,
     Karpenter,
     MissingRight,
     PatchRight,
@@ -173,7 +173,7 @@ class _Reader:
 
     def node_pools(self) -> Mapping[str, SurveyedNodePool]:
         documents = self._all(f"{KARPENTER_PATH}/nodepools", is_optional=True)
-        nodes = self._all("/api/v1/nodes", {"labelSelector": NODE_POOL_KEY}) if documents else []
+        nodes = self._all("/api/v1/nodes", {"labelSelector": NODE_POOL_LABEL}) if documents else []
         capacities: dict[str | None, dict[tuple[tuple[str, str], ...], Mapping[str, str]]] = defaultdict(dict)
         for node in map(reduce_node, nodes):
             # A node whose accelerators have not registered yet would look like one of another shape.

@@ -11,7 +11,7 @@ from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.api.accelerators import accelerators_of_template
 from autoscaler.api.inference_scaler import InferenceScaler, ScaleTargetRef
 from autoscaler.api.karpenter_duration import duration_seconds
-from autoscaler.api.node_template import ANYWHERE, NodeTemplate, PodPlacement, read_placement
+from autoscaler.api.node_template import ANYWHERE, NODE_POOL_LABEL, NodeTemplate, PodPlacement, read_placement
 from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests, requests_of_pod, requests_of_template
 from autoscaler.api.taints import Taint, Toleration, read_taints, read_tolerations
 from autoscaler.finding import Finding
@@ -21,7 +21,6 @@ Document = Mapping[str, Any]
 Version = tuple[int, int, int]
 
 CAPACITY_TYPE_KEY = "karpenter.sh/capacity-type"
-NODE_POOL_KEY = "karpenter.sh/nodepool"
 # Managers that write once by hand; whoever applies from files or charts writes again and again.
 _BY_HAND = frozenset({"kubectl-edit", "kubectl-patch", "kubectl-create", "kubectl-replace", "tokenscaler"})
 # Kubernetes' default where a pod template does not say.
@@ -64,7 +63,7 @@ class SurveyedNodePool:
     @property
     def template(self) -> NodeTemplate:
         """Which pods may land on its nodes."""
-        return NodeTemplate(dict(self.values) | {NODE_POOL_KEY: (self.name,)}, self.taints)
+        return NodeTemplate(dict(self.values) | {NODE_POOL_LABEL: (self.name,)}, self.taints)
 
     @property
     def object(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
-from autoscaler.actuators.victim_marker import ChosenVictims
-from autoscaler.observers.workload import LivePod, ScaleTarget
+from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
+from autoscaler.observers.workload import ScaleTarget
 from autoscaler.replay.simulated_nodes import SimulatedNodes
 from autoscaler.replay.simulated_pool import SimulatedPool
 from policies.capacity_split import CapacityType
-from policies.victims import NodesOfSplit, PlacedReplica, choose_victims
+from policies.victims import PlacedReplica, choose_victims
 from policies.wording import counted
 
 
@@ -21,41 +21,23 @@ class SimulatedVictims:
         self._nodes = nodes
         self._pool_of = pool_of
 
-    def mark(
-        self,
-        target: ScaleTarget,
-        pods: Sequence[LivePod],
-        from_replicas: int,
-        to_replicas: int,
-        split: NodesOfSplit | None,
-    ) -> ChosenVictims:
-        """Gives those that should go the lowest deletion costs, and takes away what an earlier choice has left."""
-        pool = self._pool_of(target)
+    def mark(self, fall: CountFall) -> ChosenVictims:
+        """Gives those that should go the lowest deletion costs, and takes away what an earlier choice has left.
+
+        A simulated victim gets no new requests in any case, and ends those that it has before it goes.
+        """
+        pool = self._pool_of(fall.target)
         if pool is None:
-            return ChosenVictims(to_replicas, (), 0, "")
-        kind = pool.kind_of(target.name)
-        victims = choose_victims(
-            self._placed(pool, kind), -(-(from_replicas - to_replicas) // self._nodes.copies), split
-        )
+            return ChosenVictims(fall.to_replicas, (), 0, "")
+        kind = pool.kind_of(fall.target.name)
+        fewer = -(-(fall.from_replicas - fall.to_replicas) // self._nodes.copies)
+        victims = choose_victims(self._placed(pool, kind), fewer, fall.split)
         ranks = {name: rank - len(victims.names) for rank, name in enumerate(victims.names)}
         for pod in pool.existing_pods:
             if pod.capacity_type is kind:
                 pod.deletion_cost = ranks.get(pod.name, 0)
         emptied = len(victims.emptied_nodes) * self._nodes.copies
-        return ChosenVictims(to_replicas, victims.names, emptied, f"{counted(emptied, 'node')} will be empty")
-
-    def drain(
-        self,
-        target: ScaleTarget,
-        pods: Sequence[LivePod],
-        from_replicas: int,
-        to_replicas: int,
-        split: NodesOfSplit | None,
-        deadline_seconds: float,
-    ) -> ChosenVictims:
-        """As `mark`: a simulated victim gets no new requests in any case, and ends those that it has before it goes."""
-        del deadline_seconds
-        return self.mark(target, pods, from_replicas, to_replicas, split)
+        return ChosenVictims(fall.to_replicas, victims.names, emptied, f"{counted(emptied, 'node')} will be empty")
 
     def note_written(self, target: ScaleTarget, victims: ChosenVictims) -> None:
         """Nothing is remembered."""

@@ -11,7 +11,7 @@ import pytest
 
 from autoscaler.actuators.pod_deletion_costs import ANNOTATION, PodDeletionCosts
 from autoscaler.actuators.pod_drain import GOING_SECONDS, PodDrain
-from autoscaler.actuators.victim_marker import ChosenVictims
+from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
 from autoscaler.clock import ManualClock, SystemClock
 from autoscaler.kubernetes_gateway.connection import ApiConnection, connect
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
@@ -81,10 +81,10 @@ class Marking:
         )
 
     def mark(self, to_replicas: int, pods: Sequence[LivePod] | None = None) -> ChosenVictims:
-        return self.marker.mark(TARGET, ALL if pods is None else pods, 3, to_replicas, None)
+        return self.marker.mark(CountFall(TARGET, ALL if pods is None else pods, 3, to_replicas))
 
     def drain_to(self, to_replicas: int, from_replicas: int = 3) -> ChosenVictims:
-        return self.marker.drain(TARGET, ALL, from_replicas, to_replicas, None, DEADLINE_SECONDS)
+        return self.marker.mark(CountFall(TARGET, ALL, from_replicas, to_replicas, drain_seconds=DEADLINE_SECONDS))
 
     def wait_seen(self, seen: Callable[[Mapping[str, WatchedPod]], bool]) -> None:
         """Waits until the watch has brought what was written."""

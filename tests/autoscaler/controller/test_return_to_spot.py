@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
-from autoscaler.actuators.victim_marker import ChosenVictims
+from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
 from autoscaler.controller.capacity_splits import SplitGround, SplitMemory, splits_of
 from autoscaler.controller.replica_wish import ReplicaWish
 from autoscaler.controller.split_actuation import write_split
 from autoscaler.controller.victim_actuator import VictimActuator
-from autoscaler.observers.workload import LivePod, ScaleTarget, TargetPart
+from autoscaler.observers.workload import ScaleTarget, TargetPart
 from policies.capacity_split import CapacityType, TargetCounts
 from policies.reasons import Reason
 from policies.victim_drain import DrainedVictim, next_drain_step
-from policies.victims import NodesOfSplit
 
 REPLICAS = 10
 FLOOR_PERCENT = 20
@@ -69,33 +67,16 @@ class Fleet:
 
     # --- a VictimMarker -------------------------------------------------------------------------------------------
 
-    def mark(
-        self,
-        target: ScaleTarget,
-        pods: Sequence[LivePod],
-        from_replicas: int,
-        to_replicas: int,
-        split: NodesOfSplit | None,
-    ) -> ChosenVictims:
-        raise AssertionError("they are drained")
-
-    def drain(
-        self,
-        target: ScaleTarget,
-        pods: Sequence[LivePod],
-        from_replicas: int,
-        to_replicas: int,
-        split: NodesOfSplit | None,
-        deadline_seconds: float,
-    ) -> ChosenVictims:
-        members = self.replicas[CapacityType(target.name)]
+    def mark(self, fall: CountFall) -> ChosenVictims:
+        assert fall.drain_seconds is not None, "they are drained"
+        members = self.replicas[CapacityType(fall.target.name)]
         in_order = sorted(members, key=lambda name: (members[name].drained_at is None, name))
-        victims = [self._victim(name, members[name]) for name in in_order[: from_replicas - to_replicas]]
-        step = next_drain_step(victims, deadline_seconds, self.now)
+        victims = [self._victim(name, members[name]) for name in in_order[: fall.from_replicas - fall.to_replicas]]
+        step = next_drain_step(victims, fall.drain_seconds, self.now)
         for name in step.take_out:
             members[name].drained_at = self.now
         self.chosen = step.may_go
-        return ChosenVictims(from_replicas - len(step.may_go), step.may_go, 0, "")
+        return ChosenVictims(fall.from_replicas - len(step.may_go), step.may_go, 0, "")
 
     def _victim(self, name: str, replica: Replica) -> DrainedVictim:
         requests = float(replica.has_requests(self.now))

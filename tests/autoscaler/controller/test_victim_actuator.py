@@ -1,20 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
-from autoscaler.actuators.victim_marker import ChosenVictims
+from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
 from autoscaler.controller.actuation import Considered, carry_out
 from autoscaler.controller.pool_report import Decided
-from autoscaler.observers.workload import LivePod, ScaleTarget
+from autoscaler.observers.workload import ScaleTarget
 from policies.history import ScaleEvent
 from policies.parameters import Mode
 from policies.reasons import Reason
-from policies.victims import NodesOfSplit
 from tests.pool_builders import a_decision_report, a_scaler
 
 
@@ -40,28 +38,12 @@ class FakeMarker:
     asked: list[str] = field(default_factory=list)
     gone: int = 0
 
-    def mark(
-        self,
-        target: ScaleTarget,
-        pods: Sequence[LivePod],
-        from_replicas: int,
-        to_replicas: int,
-        split: NodesOfSplit | None,
-    ) -> ChosenVictims:
-        self.asked.append("mark")
-        return self._chosen(to_replicas, from_replicas - to_replicas, "marked")
-
-    def drain(
-        self,
-        target: ScaleTarget,
-        pods: Sequence[LivePod],
-        from_replicas: int,
-        to_replicas: int,
-        split: NodesOfSplit | None,
-        deadline_seconds: float,
-    ) -> ChosenVictims:
-        self.asked.append(f"drain within {deadline_seconds:g} s")
-        return self._chosen(from_replicas - self.done, self.done, "drains")
+    def mark(self, fall: CountFall) -> ChosenVictims:
+        if fall.drain_seconds is None:
+            self.asked.append("mark")
+            return self._chosen(fall.to_replicas, fall.from_replicas - fall.to_replicas, "marked")
+        self.asked.append(f"drain within {fall.drain_seconds:g} s")
+        return self._chosen(fall.from_replicas - self.done, self.done, "drains")
 
     def note_written(self, target: ScaleTarget, victims: ChosenVictims) -> None:
         self.gone += len(victims.names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from autoscaler.actuators.victim_marker import CountFall
 from autoscaler.observers.workload import ScaleTarget
 from autoscaler.replay.simulated_fleet import SimulatedFleet
 from autoscaler.replay.simulated_victims import SimulatedVictims
@@ -20,7 +21,7 @@ def fall(fleet: SimulatedFleet, to_replicas: int, is_marked: bool) -> str:
     victims = SimulatedVictims(fleet.nodes, fleet.pool_of)
     while pool.spec_replicas > to_replicas:
         if is_marked:
-            message = victims.mark(TARGET, pool.pods, 1, 0, None).message
+            message = victims.mark(CountFall(TARGET, pool.pods, 1, 0)).message
         pool.scale(pool.spec_replicas - 1)
         after(fleet, fleet.now_seconds - STARTED_AT + 1.0)
     return message
@@ -59,9 +60,9 @@ def test_marks_of_an_earlier_choice_are_taken_away() -> None:
     fleet = a_node_fleet(node_pool(), initial_replicas=4)
     assert fleet.nodes is not None
     victims, pool = SimulatedVictims(fleet.nodes, fleet.pool_of), only_pool(fleet)
-    victims.mark(TARGET, pool.pods, 3, 0, None)
+    victims.mark(CountFall(TARGET, pool.pods, 3, 0))
     assert sorted(pod.deletion_cost for pod in pool.existing_pods) == [-3, -2, -1, 0]
-    victims.mark(TARGET, pool.pods, 1, 0, None)
+    victims.mark(CountFall(TARGET, pool.pods, 1, 0))
     assert sorted(pod.deletion_cost for pod in pool.existing_pods) == [-1, 0, 0, 0]
 
 
@@ -69,4 +70,4 @@ def test_a_target_that_is_not_simulated_has_no_victims() -> None:
     fleet = a_node_fleet(node_pool(), initial_replicas=1)
     assert fleet.nodes is not None
     other = ScaleTarget(KEY[0], "Deployment", "other", "/scale", "1", "1")
-    assert SimulatedVictims(fleet.nodes, fleet.pool_of).mark(other, (), 1, 0, None).emptied_nodes == 0
+    assert SimulatedVictims(fleet.nodes, fleet.pool_of).mark(CountFall(other, (), 1, 0)).emptied_nodes == 0
