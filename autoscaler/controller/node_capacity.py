@@ -133,8 +133,7 @@ class NodeCapacityKeeper:
     ) -> Mapping[PoolKey, AcceleratorAllowance]:
         """Of the scalers of a new leader, and of new ones. Those of whom nothing is known yet leave theirs to all."""
         fresh = {wish.accelerator_pool for wish in wishes if wish.key not in self._allowances}
-        known = [pool for pool in self._pools.accelerator_pools() if isinstance(pool, AcceleratorPool)]
-        managed_pools = [each for pool in known if (each := managed(pool)) is not None]
+        known, managed_pools = self._known()
         is_shared = self._ceiling_per_hour is not None
         if not any(pool.name in fresh and (is_shared or pool.has_ceiling) for pool in managed_pools):
             return {}
@@ -172,8 +171,7 @@ class NodeCapacityKeeper:
         kept = {key: wish for key, wish in before.items() if referring[key] in (None, wish.accelerator_pool)}
         self._wishes = kept | {wish.key: wish for wish in wishes}
         pool_of = dict(referring) | {key: wish.accelerator_pool for key, wish in self._wishes.items()}
-        known = [pool for pool in self._pools.accelerator_pools() if isinstance(pool, AcceleratorPool)]
-        managed_pools = [each for pool in known if (each := managed(pool)) is not None]
+        known, managed_pools = self._known()
         has_splits = any(wish.parts for wish in self._wishes.values())
         seen = self._node_pools.node_pools() if managed_pools or has_splits else {}
         node_pools = {name: each.at(now_seconds) for name, each in seen.items()}
@@ -205,6 +203,11 @@ class NodeCapacityKeeper:
         self._undecided = {key: since for key, since in self._undecided.items() if key in pool_of}
         self._allowances, self._outcomes = allowances, outcomes
         return splits
+
+    def _known(self) -> tuple[list[AcceleratorPool], list[ManagedPool]]:
+        """The AcceleratorPools that can be read, and those of them that are managed."""
+        known = [pool for pool in self._pools.accelerator_pools() if isinstance(pool, AcceleratorPool)]
+        return known, [each for pool in known if (each := managed(pool)) is not None]
 
     def _members(self, pool: ManagedPool, pool_of: Mapping[PoolKey, str | None], now_seconds: float) -> _Members:
         named = sorted(key for key, name in pool_of.items() if name == pool.name)
