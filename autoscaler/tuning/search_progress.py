@@ -8,7 +8,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from autoscaler.replay_command import on_interrupt
+from autoscaler.interrupt import on_interrupt
 
 
 class SearchProgress:

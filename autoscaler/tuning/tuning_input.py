@@ -19,15 +19,10 @@ from autoscaler.replay.baselines.baseline import BASELINES
 from autoscaler.replay.fleet_description import Fleet, FleetRefused, fleet_from
 from autoscaler.replay.node_agreement import assumed_of_pools
 from autoscaler.replay.policy_files import PoliciesRefused, ReplayedPolicy, read_policies
+from autoscaler.replay.replay_input import node_problems, with_objectives
+from autoscaler.replay.replay_request import ReplayRequest
+from autoscaler.replay.requested_load import assumed_of, before_the_run, load_for
 from autoscaler.replay.trace_load import TraceLoad
-from autoscaler.replay_command import (
-    ReplayRequest,
-    assumed_of,
-    before_the_run,
-    load_for,
-    node_problems,
-    with_objectives,
-)
 from autoscaler.tuning.default_search import default_search
 from autoscaler.tuning.dimension import Dimension
 from autoscaler.tuning.objective import DEFAULT_OBJECTIVE, Objective, read_objective

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from autoscaler.commands.explain import SAID_AT_MOST, explain_log, explain_target
+from autoscaler.commands.record_window import WHOLE, RecordWindow
 from autoscaler.controller.latest_records import LatestRecords
 from autoscaler.decision_record import DecisionRecord
 from autoscaler.explain import render_record
-from autoscaler.explain_command import SAID_AT_MOST, explain_log, explain_target
 from autoscaler.http_server import HttpServer, create_app
-from autoscaler.record_window import WHOLE, RecordWindow
 from autoscaler.telemetry import Telemetry
 from policies.cold_start import ColdStart
 from policies.observation import QueryUnknown, ReplicaCounts

@@ -41,7 +41,7 @@ def test_edge_inputs_give_numbers_or_nothing(model: str, loads: np.ndarray) -> N
 
 
 def test_nothing_of_statsmodels_is_in_the_controllers_process() -> None:
-    imports = "import sys, autoscaler.wiring, autoscaler.forecast_command"
+    imports = "import sys, autoscaler.wiring, autoscaler.commands.forecast"
     code = f"{imports}; assert not {{'statsmodels', 'scipy'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=120)
 

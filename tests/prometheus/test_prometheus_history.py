@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from autoscaler.clock import SystemClock
-from autoscaler.forecast_source import PoolRequest, load_series
+from autoscaler.commands.forecast_source import PoolRequest, load_series
 from autoscaler.foresight.foresight import HistoryRequest, WorkPast
 from autoscaler.foresight.past_pieces import RECORDED_METRIC
 from autoscaler.foresight.prometheus_history import PrometheusWorkHistory

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from autoscaler.commands.replay import replay_policies
 from autoscaler.decision_log import read_log
 from autoscaler.decision_record import DecisionRecord
+from autoscaler.replay.replay_request import ReplayRequest
 from autoscaler.replay.trace_load import TRACE_BEGINS_AT_SECONDS
-from autoscaler.replay_command import ReplayRequest, replay_policies
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "examples" / "replay"
 README = Path(__file__).parents[2] / "autoscaler" / "replay" / "README.md"

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from autoscaler.commands.replay import replay_policies
 from autoscaler.replay.policy_files import PoliciesRefused, ReplayedPolicy, read_policies
-from autoscaler.replay_command import ReplayRequest, replay_policies
+from autoscaler.replay.replay_request import ReplayRequest
 from tests.autoscaler.replay.test_node_description import FLEET
 
 POOL = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autoscaler.replay_command import ReplayRequest
+from autoscaler.replay.replay_request import ReplayRequest
 from autoscaler.tuning.contender import Variant, replayed
 from autoscaler.tuning.scenes import Part
 from autoscaler.tuning.tuning_input import InputRefused, TuneRequest, TuningInput, read_input

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from autoscaler.forecast_command import (
+from autoscaler.commands.forecast import (
     FINE,
     NOT_RIGHT,
     WRONG_USAGE,
@@ -14,7 +14,7 @@ from autoscaler.forecast_command import (
     backtest_series,
     forecast_series,
 )
-from autoscaler.forecast_source import SeriesRequest
+from autoscaler.commands.forecast_source import SeriesRequest
 from tests.forecasting.loads import TRACES, diurnal
 
 CONSOLE = Console(width=110)

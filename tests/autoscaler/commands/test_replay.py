@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from autoscaler.commands.replay import compare_log, replay_policies
 from autoscaler.decision_log import read_log
 from autoscaler.decision_record import DecisionRecord
-from autoscaler.replay_command import ReplayRequest, compare_log, replay_policies
+from autoscaler.replay.replay_request import ReplayRequest
 
 POLICY = """\
 apiVersion: tokenscaler.io/v1alpha1

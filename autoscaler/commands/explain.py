@@ -12,12 +12,12 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from autoscaler.commands.record_sources import RecordsNotFound, from_controller, from_status
+from autoscaler.commands.record_window import RecordWindow
 from autoscaler.decision_log import UnreadableRecord, read_log
 from autoscaler.decision_record import DecisionRecord, differences, read_record
 from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
 from autoscaler.explain import headline, is_news, render_record
-from autoscaler.record_sources import RecordsNotFound, from_controller, from_status
-from autoscaler.record_window import RecordWindow
 
 Entry = DecisionRecord | UnreadableRecord
 

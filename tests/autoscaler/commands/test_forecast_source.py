@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.forecast_source import PoolRequest, from_prometheus
+from autoscaler.commands.forecast_source import PoolRequest, from_prometheus
 from autoscaler.prometheus.answer import FailureKind, PrometheusFailure
 from autoscaler.prometheus.range_answer import RangeVector
 from autoscaler.prometheus.settings import PrometheusSettings, QuerySettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.record_window import WHOLE, RecordWindow, parse_window
+from autoscaler.commands.record_window import WHOLE, RecordWindow, parse_window
 
 
 @pytest.mark.parametrize(

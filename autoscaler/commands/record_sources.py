@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from autoscaler.commands.record_window import RecordWindow
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure
 from autoscaler.kubernetes_gateway.connection import connect
 from autoscaler.kubernetes_gateway.credentials import CredentialsError
-from autoscaler.record_window import RecordWindow
 
 HTTP_TIMEOUT_SECONDS = 10.0
 # A controller keeps 8 MiB of compressed records for all its pools; they are a third of their length.

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from autoscaler.clock import SystemClock
+from autoscaler.commands.forecast_page import forecast_page
+from autoscaler.commands.forecast_picture import draw_forecast
+from autoscaler.commands.forecast_source import PoolRequest, SeriesRequest, load_series
 from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
-from autoscaler.forecast_page import forecast_page
-from autoscaler.forecast_picture import draw_forecast
-from autoscaler.forecast_source import PoolRequest, SeriesRequest, load_series
 from forecasting.backtest import SCORED_LEVEL, Backtest, prediction_rows, run_backtest
 from forecasting.forecast import Forecast, ForecastUnavailable
 from forecasting.models import DEFAULT_MODEL, MODELS, MODELS_TO_RUN_APART
