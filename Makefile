@@ -70,6 +70,9 @@ EVENTS ?= 200
 proof-events: setup system-programs programs ## random loads and lost nodes on a real Karpenter; EVENTS=200 (15 min)
 	@TOKENSCALER_EVENTS=$(EVENTS) $(BIN)/pytest -q -s tests/cluster/test_random_events.py $(PYTEST_ARGUMENTS)
 
+proof-karpenter: setup system-programs programs ## a real Karpenter that is down for two minutes, or held back by a replica that loads (10 min)
+	@TOKENSCALER_LONG_LOOKS=1 $(BIN)/pytest -q -s tests/cluster/test_karpenter_outage.py tests/cluster/test_held_back_consolidation.py $(PYTEST_ARGUMENTS)
+
 reference: setup ## write the generated pages anew: the decision record, the knobs
 	@$(BIN)/python -m autoscaler.reference
 
@@ -86,4 +89,4 @@ lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast bench-replay bench-capacity mutation proof-plans proof-events reference lint
+.PHONY: help setup lock demo test system-programs programs cluster bench bench-forecast bench-replay bench-capacity mutation proof-plans proof-events proof-karpenter reference lint

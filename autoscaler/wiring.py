@@ -74,6 +74,7 @@ from autoscaler.kubernetes_gateway.watched_launches import read_node_claims
 from autoscaler.observers.kubernetes_workload import KubernetesWorkloadObserver
 from autoscaler.observers.placeholders import WatchedPlaceholders
 from autoscaler.observers.prometheus_metrics import PrometheusMetricsObserver
+from autoscaler.observers.replica_places import ReplicaPlaces
 from autoscaler.prometheus.source import PrometheusSource
 from autoscaler.settings import ControllerSettings
 from autoscaler.telemetry import Telemetry
@@ -365,7 +366,8 @@ def _node_capacity(
     prewarmer = Prewarmer(placeholders, buffers, is_dry_run=parts.elector is None)
     stated = settings.ceiling_dollars_per_hour
     ceiling_per_hour = None if stated is None else micro_dollars(stated)
-    return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER, prewarmer, ceiling_per_hour)
+    places = ReplicaPlaces(parts.cluster, lambda *_: None)
+    return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER, prewarmer, ceiling_per_hour, places)
 
 
 def _keepers(parts: _Parts, disruption: NodeDisruptionKeeper | None, drain: PodDrain) -> list[Keeper]:

@@ -15,6 +15,7 @@ from policies.constraints.mode import limit_by_mode
 from policies.constraints.passing_burst import limit_in_passing_burst
 from policies.constraints.rate_limit import limit_by_rate
 from policies.constraints.replica_bounds import bounds_at, limit_to_bounds
+from policies.constraints.spot_return import judge_return, return_to_spot
 from policies.constraints.stabilization import limit_by_stabilization, longest_window_seconds
 from policies.constraints.stuck_replicas import replace_stuck
 from policies.constraints.tolerance import limit_by_tolerance
@@ -51,6 +52,9 @@ STEPS_WITH_STUCK_REPLICAS: Mapping[str, Constraint] = MappingProxyType(
 PASSING_BURST_STEP = "passingBurst"
 # The step by which replicas on nodes that are about to go are replaced: after all that a plan is limited by.
 LEAVING_STEP = "leavingReplicas"
+# The step after it, by which replicas go back from on demand to spot. What the two add is beside the plan.
+RETURN_STEP = "spotReturn"
+BESIDE_THE_PLAN = frozenset({LEAVING_STEP, RETURN_STEP})
 # A pool that we have put to sleep wakes up straight to the count that is asked for.
 STEPS_ASLEEP: Mapping[str, Constraint] = MappingProxyType(
     {
@@ -181,13 +185,20 @@ def _table_for(situation: Situation) -> tuple[Mapping[str, Constraint], int]:
     table = STEPS_WITH_STUCK_REPLICAS if counts.stuck else STEPS
     if situation.decision_input.recurring_bursts is not None:
         table = {"tolerance": limit_by_tolerance, PASSING_BURST_STEP: limit_in_passing_burst, **table}
-    return with_leaving_step(table) if counts.leaving or situation.replaced_replicas else table, proposed
+    if counts.leaving or situation.replaced_replicas:
+        table = with_leaving_step(table)
+    is_on_both = situation.decision_input.spot_return is not None or situation.history.spot_return is not None
+    return _before_mode(table, RETURN_STEP, return_to_spot) if is_on_both else table, proposed
 
 
 def with_leaving_step(table: Mapping[str, Constraint]) -> Mapping[str, Constraint]:
     """The table with replacements for replicas that are about to go, before its last step, the mode."""
+    return _before_mode(table, LEAVING_STEP, replace_leaving)
+
+
+def _before_mode(table: Mapping[str, Constraint], name: str, limit: Constraint) -> Mapping[str, Constraint]:
     *limits, mode = table.items()
-    return dict([*limits, (LEAVING_STEP, replace_leaving), mode])
+    return dict([*limits, (name, limit), mode])
 
 
 def _without_forecast(situation: Situation, desired_replicas: int) -> str:
@@ -222,9 +233,12 @@ def _next_history(situation: Situation, steps: tuple[DecisionStep, ...], desired
         last_desired_replicas=desired_replicas,
         last_seen_replicas=situation.decision_input.replicas.spec,
         replaced_replicas=max(
-            (desired_replicas - step.before for step in steps if step.name == LEAVING_STEP), default=0
+            (desired_replicas - step.before for step in steps if step.name in BESIDE_THE_PLAN), default=0
         ),
         replaced_of_seen=situation.replaced_replicas,
+        spot_return=next(
+            (judge_return(situation, step.before).memory for step in steps if step.name == RETURN_STEP), None
+        ),
         blind_since_seconds=sight.blind_since_seconds,
         consecutive_good_readings=sight.consecutive_good_readings,
         is_in_fallback=sight.is_in_fallback,

@@ -12,6 +12,7 @@ from policies.cold_start import ColdStart, learn_cold_start
 from policies.history import ScalingHistory
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.parameters import ScalingParameters
+from policies.spot_return import SpotReturn
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class DecisionInput:
     `forecast` is of the tokens that will arrive, per second; None: nothing is forecast for this pool (yet).
     `recurring_bursts` are those that the pool may expect again; None: there are none.
     `accelerator_allowance` is the pool's share where accelerators have a ceiling; None: nothing limits them.
+    `spot_return` is what its nodes say of a way back to spot; None: its target does not run on both kinds of nodes.
     """
 
     now_seconds: float
@@ -35,6 +37,7 @@ class DecisionInput:
     forecast: Forecast | ForecastUnavailable | None = None
     recurring_bursts: RecurringBursts | None = None
     accelerator_allowance: AcceleratorAllowance | None = None
+    spot_return: SpotReturn | None = None
 
     @property
     def cold_start(self) -> ColdStart:

@@ -49,8 +49,8 @@ class NodeWish:
 class PoolBill:
     """What an AcceleratorPool spends now, and what it wants; millionths of a dollar an hour.
 
-    `standing` are the nodes that stay, `deleting` those that go and still cost. `wishes` begin with the highest
-    priority. `spare_nodes` (on demand) are wanted after all replicas of all pools.
+    `standing` are the nodes that stay, `deleting` those that go and still cost; `kept` is spent whatever is decided.
+    `wishes` begin with the highest priority. `spare_nodes` (on demand) are wanted after all replicas of all pools.
     """
 
     pool: str
@@ -60,6 +60,7 @@ class PoolBill:
     minimum_nodes: int = 0
     wishes: tuple[NodeWish, ...] = ()
     spare_nodes: int = 0
+    kept: int = 0
 
     @property
     def rank(self) -> tuple[int, str]:
@@ -79,17 +80,23 @@ def share_dollars(ceiling_per_hour: int, bills: Sequence[PoolBill]) -> Mapping[s
     """The share of every pool. Limits together never pay for more than the ceiling, or than what is standing already.
 
     Minimums are granted also where the ceiling does not pay for them, as they were promised. An allowance holds what is
-    left over as well, so that growth needs no second look.
+    left over as well, so that growth needs no second look. Nodes that go bind limits alone: replicas that have been
+    asked for wait until these are away, and no count falls and rises again meanwhile.
     """
-    left = ceiling_per_hour - sum(bill.deleting for bill in bills)
+    ours = ceiling_per_hour - sum(bill.kept for bill in bills)
+    now, _ = _granted(ours - sum(bill.deleting for bill in bills), bills)
+    soon, left = _granted(ours, bills)
+    limits = _limits(ours, bills, now)
+    return {bill.pool: DollarShare(limits[bill.pool], bill.cost.of(soon[bill.pool]) + max(0, left)) for bill in bills}
+
+
+def _granted(dollars_per_hour: int, bills: Sequence[PoolBill]) -> tuple[dict[str, int], int]:
+    """The nodes of each pool that so much pays for, and what is left over."""
     granted = {bill.pool: bill.minimum_nodes for bill in bills}
-    left -= sum(bill.cost.of(bill.minimum_nodes) for bill in bills)
+    left = dollars_per_hour - sum(bill.cost.of(bill.minimum_nodes) for bill in bills)
     for priority in sorted({wish.priority for bill in bills for wish in bill.wishes}, reverse=True):
         left = _grant(priority, left, bills, granted)
-    limits = _limits(ceiling_per_hour, bills, granted)
-    return {
-        bill.pool: DollarShare(limits[bill.pool], bill.cost.of(granted[bill.pool]) + max(0, left)) for bill in bills
-    }
+    return granted, left
 
 
 def _grant(priority: int, left: int, bills: Sequence[PoolBill], granted: dict[str, int]) -> int:

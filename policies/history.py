@@ -32,6 +32,21 @@ class ScaleEvent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class ReturnMemory:
+    """How far a way back to spot has come: `moved_replicas` stand beside the plan for it since `begun_at_seconds`.
+
+    Before one, `settled_since_seconds` is since when nothing else has gone on; after one that came to nothing,
+    `rests_until_seconds` is when the next may begin.
+    """
+
+    settled_since_seconds: float | None = None
+    moved_replicas: int = 0
+    begun_at_seconds: float | None = None
+    on_spot_before: int = 0  # replicas that served on spot then
+    rests_until_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ScalingHistory:
     """What the next decision needs to know of the earlier ones. `None`: it has not happened, or does not hold now.
 
@@ -57,6 +72,7 @@ class ScalingHistory:
     uneven_measurements: int = 0  # how many of them in a row have diverged, up to what is believed
     replaced_replicas: int = 0  # of the last desired: beyond the plan, in place of replicas that were about to go
     replaced_of_seen: int = 0  # the same of the last seen ones, which stand where that was never written
+    spot_return: ReturnMemory | None = None  # of a pool with nodes on demand that could be on spot
 
 
 def new_history(now_seconds: float, spec_replicas: int) -> ScalingHistory:

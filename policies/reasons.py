@@ -124,9 +124,12 @@ class Reason(StrEnum):
     ON_DEMAND_FLOOR = "OnDemandFloor"  # spot waits for on-demand nodes, or on-demand replicas for spot nodes to go
     SPOT_UNAVAILABLE = "SpotUnavailable"
     RETURNING_TO_SPOT = "ReturningToSpot"
+    RETURN_REFUSED = "ReturnRefused"  # what could be on spot stays on demand
+    ON_SPOT_AGAIN = "OnSpotAgain"  # nothing is on demand that could be on spot
     PLACEHOLDERS_NOT_FOUND = "PlaceholdersNotFound"  # the Deployment that holds nodes ready is not there
     NODES_HELD_READY = "NodesHeldReady"
     NODES_NOT_HELD = "NodesNotHeld"
+    NAME_TAKEN = "NameTaken"  # an object that we would make is there, and somebody else's
     CAPACITY_BUFFERS_NOT_SERVED = "CapacityBuffersNotServed"  # their definition is not installed
     CAPACITY_BUFFER_NOT_READY = "CapacityBufferNotReady"  # Karpenter cannot use it
     CAPACITY_BUFFER_SILENT = "CapacityBufferSilent"  # nobody looks at it: Karpenter's feature gate is off

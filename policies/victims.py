@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policies.capacity_split import is_split_kept
 
@@ -33,11 +33,15 @@ class PlacedReplica:
 
 @dataclass(frozen=True, slots=True)
 class NodesOfSplit:
-    """The nodes of the AcceleratorPool that are there, and the floor that they must keep."""
+    """The nodes of the AcceleratorPool that are there, and the floor that they must keep.
+
+    `on_demand_first`: some on demand could be on spot, so these are emptied before any on spot.
+    """
 
     on_demand_floor_percent: int
     on_demand: int
     spot: int
+    on_demand_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,9 @@ def choose_victims(replicas: Iterable[PlacedReplica], fewer: int, split: NodesOf
 
     Then those whose node is about to go, then those that are drained already, then whole nodes (those with the fewest
     replicas first, of these on-demand ones where the floor allows it, then the least work), then what is left from the
-    node that is nearest to being empty. So what went on demand while spot could not be had goes back by itself. An
-    on-demand node is not emptied where the spot nodes that stay would break the floor.
+    node that is nearest to being empty. So what went on demand while spot could not be had goes back by itself: while
+    there is some, whole nodes on demand go before any on spot. An on-demand node is not emptied where the spot nodes
+    that stay would break the floor.
     """
     everything = tuple(replicas)
     chosen: list[PlacedReplica] = []
@@ -129,13 +134,15 @@ def _can_be_emptied(staying: Sequence[PlacedReplica], candidates: Sequence[Place
 
 def _price(
     node: str, staying: Sequence[PlacedReplica], split: NodesOfSplit | None
-) -> tuple[bool, bool, int, bool, float, str]:
+) -> tuple[bool, bool, bool, int, bool, float, str]:
     """What is cheapest to give up: the floor kept, no strangers that keep the node, few replicas, dear, little work."""
+    is_on_spot = split is not None and any(replica.is_on_spot for replica in staying)
     return (
         not _keeps_floor(staying, split),
         any(replica.others_on_node for replica in staying),
+        is_on_spot and split is not None and split.on_demand_first,
         len(staying),
-        split is not None and any(replica.is_on_spot for replica in staying),
+        is_on_spot,
         sum(replica.work for replica in staying),
         node,
     )
@@ -152,4 +159,4 @@ def _without(split: NodesOfSplit | None, victim: PlacedReplica) -> NodesOfSplit 
     if split is None:
         return None
     on_spot = int(victim.is_on_spot)
-    return NodesOfSplit(split.on_demand_floor_percent, split.on_demand - 1 + on_spot, split.spot - on_spot)
+    return replace(split, on_demand=split.on_demand - 1 + on_spot, spot=split.spot - on_spot)

@@ -2,6 +2,7 @@
 
 For each AcceleratorPool there is one buffer, and a pod template that takes a whole node, both in the controller's own
 namespace. They belong to the AcceleratorPool, so that they go with it; where it no longer wants them we delete them.
+What bears their name without our label is somebody else's: it is neither written nor deleted.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class CapacityBuffers:
         for pool in sorted(buffers.keys() & set(pools)):
             if self._fence():
                 self._connection.delete(f"{self._buffers_path}/{_name(pool)}")
-                self._connection.delete(f"{self._templates_path}/{_name(pool)}")
+                template = f"{self._templates_path}/{_name(pool)}"
+                if self._judge_owner(template, pool) is None:
+                    self._connection.delete(template)
 
     def write(self, pool: HeldPool, seen: CapacityBufferSeen | None, pods: int) -> Actuated | ActuationFailed:
         """Makes the buffer and its pod template, or writes what differs of them."""
@@ -86,6 +89,8 @@ class CapacityBuffers:
             return ActuationFailed(Reason.NOT_LEADER, f"{what} not sent: this process does not hold the lease")
         failure = None if has_template else self._write_template(pool)
         failure = failure or (self._create(pool, pods, places) if seen is None else self._change(seen, pods, places))
+        if isinstance(failure, _SomebodyElses):
+            return ActuationFailed(Reason.NAME_TAKEN, f"{failure.message}: nodes come with the replicas")
         if failure is not None:
             return ActuationFailed(_reason(failure), f"{what} failed: {failure.message}")
         return Actuated(Reason.NODES_HELD_READY, what)
@@ -103,15 +108,28 @@ class CapacityBuffers:
     def _templates_path(self) -> str:
         return f"/api/v1/namespaces/{self._namespace}/podtemplates"
 
-    def _write_template(self, pool: HeldPool) -> ApiFailure | None:
+    def _write_template(self, pool: HeldPool) -> ApiFailure | _SomebodyElses | None:
         document = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": self._metadata(pool), "template": _pod(pool)}
         made = self._connection.create(self._templates_path, document)
         if isinstance(made, Conflict):
-            # A merge patch replaces lists, such as tolerations, as a whole.
-            made = self._connection.patch(f"{self._templates_path}/{_name(pool.name)}", {"template": _pod(pool)})
+            path = f"{self._templates_path}/{_name(pool.name)}"
+            not_ours = self._judge_owner(path, pool.name)
+            if not_ours is not None:
+                return not_ours
+            written: Document = {"op": "replace", "path": "/template", "value": _pod(pool)}
+            made = self._connection.patch_by_operations(path, [_ours(pool.name), written])
         return made if isinstance(made, ApiFailure) else None
 
-    def _create(self, pool: HeldPool, pods: int, places: str) -> ApiFailure | None:
+    def _judge_owner(self, path: str, pool: str) -> ApiFailure | _SomebodyElses | None:
+        """None where the object bears our label for this pool. A patch that only tests needs no right to read."""
+        answer = self._connection.patch_by_operations(path, [_ours(pool)])
+        if not isinstance(answer, Rejected):
+            return answer if isinstance(answer, ApiFailure) else None
+        kind = "PodTemplate" if path.startswith(self._templates_path) else "CapacityBuffer"
+        what = f"{kind} {self._namespace}/{_name(pool)}"
+        return _SomebodyElses(f"{what} has no label {POOL_LABEL}: {pool}, so it is somebody else's and left alone")
+
+    def _create(self, pool: HeldPool, pods: int, places: str) -> ApiFailure | _SomebodyElses | None:
         document = {
             "apiVersion": API_VERSION,
             "kind": "CapacityBuffer",
@@ -119,6 +137,9 @@ class CapacityBuffers:
             "spec": {"podTemplateRef": {"name": _name(pool.name)}, "replicas": pods},
         }
         made = self._connection.create(self._buffers_path, document)
+        if isinstance(made, Conflict):
+            # Ours, where another process was quicker: the next look sees it.
+            return self._judge_owner(f"{self._buffers_path}/{_name(pool.name)}", pool.name) or made
         return made if isinstance(made, ApiFailure) else None
 
     def _change(self, seen: CapacityBufferSeen, pods: int, places: str) -> ApiFailure | None:
@@ -171,6 +192,18 @@ class _PoolBuffer:
 
     def hold(self, pods: int) -> Actuated | ActuationFailed:
         return self.buffers.write(self.pool, self.seen, pods)
+
+
+@dataclass(frozen=True, slots=True)
+class _SomebodyElses:
+    """An object of the name that ours would have, without our label."""
+
+    message: str
+
+
+def _ours(pool: str) -> Document:
+    """The operation of a JSON patch that fails where an object is not ours; in its paths "/" is written "~1"."""
+    return {"op": "test", "path": f"/metadata/labels/{POOL_LABEL.replace('/', '~1')}", "value": pool}
 
 
 def _name(pool: str) -> str:

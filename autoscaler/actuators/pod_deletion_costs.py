@@ -8,9 +8,8 @@ those that are to go are first taken out of the router, and the count falls by t
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from autoscaler.actuators.pod_drain import PodDrain
 from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
@@ -19,13 +18,11 @@ from autoscaler.kubernetes_gateway.connection import ApiConnection
 from autoscaler.kubernetes_gateway.label_selector import LabelSelector
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_objects import DELETION_COST_ANNOTATION as ANNOTATION
-from autoscaler.kubernetes_gateway.watched_objects import SERVING_LABEL, WatchedNode, WatchedPod
-from autoscaler.observers.leaving_nodes import departure_of_node
-from autoscaler.observers.replica_groups import belongs_to
+from autoscaler.kubernetes_gateway.watched_objects import SERVING_LABEL, WatchedPod
+from autoscaler.observers.replica_places import InFlight, Places, ReplicaPlaces
 from autoscaler.observers.workload import LivePod, ScaleTarget
-from policies.capacity_split import CapacityType
 from policies.victim_drain import DrainedVictim, DrainStep, next_drain_step
-from policies.victims import NodesOfSplit, PlacedReplica, choose_victims, emptied_nodes
+from policies.victims import NodesOfSplit, choose_victims, emptied_nodes
 from policies.wording import counted, joined
 
 logger = logging.getLogger(__name__)
@@ -35,19 +32,10 @@ HIGHEST_COST, LOWEST_COST = -1000, -1999
 MOST_MARKED = HIGHEST_COST - LOWEST_COST
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where a target's replicas are, and the on-demand nodes beside them that nothing fills."""
-
-    replicas: Sequence[PlacedReplica]
-    empty_on_demand: int
-
-
 class PodDeletionCosts:
     """Chooses victims by what the watches say of pods and nodes, and marks them.
 
-    `in_flight` gives the requests of a pod by (namespace, name) as (when they were counted, how many), None where not
-    known. `note_emptied` is told how many nodes a fall of a target's count leaves empty.
+    `note_emptied` is told how many nodes a fall of a target's count leaves empty.
     """
 
     def __init__(
@@ -55,7 +43,7 @@ class PodDeletionCosts:
         connection: ApiConnection,
         cluster: WatchedCluster,
         fence: Callable[[], bool],
-        in_flight: Callable[[str, str], tuple[float, float] | None],
+        in_flight: InFlight,
         drain: PodDrain,
         note_emptied: Callable[[ScaleTarget, int], None] = lambda *_: None,
     ) -> None:
@@ -63,6 +51,7 @@ class PodDeletionCosts:
         self._cluster = cluster
         self._fence = fence
         self._in_flight = in_flight
+        self._places = ReplicaPlaces(cluster, in_flight)
         self._drain = drain
         self._note_emptied = note_emptied
 
@@ -75,7 +64,7 @@ class PodDeletionCosts:
         return self._marked(own, places, names, fall.to_replicas)
 
     def _drained(
-        self, fall: CountFall, deadline_seconds: float, own: Sequence[WatchedPod], places: _Places
+        self, fall: CountFall, deadline_seconds: float, own: Sequence[WatchedPod], places: Places
     ) -> ChosenVictims:
         """Takes victims out of the router, and marks those that have ended their requests or whose time is over.
 
@@ -122,16 +111,14 @@ class PodDeletionCosts:
             in_flight=self._in_flight(pod.namespace, pod.name),
         )
 
-    def _look(self, target: ScaleTarget, pods: Sequence[LivePod]) -> tuple[list[WatchedPod], _Places]:
-        own, nodes = self._pods_of(target, pods), self._cluster.nodes_by_name()
-        # Pods of DaemonSets go with their node; any other pod keeps it.
-        busy = Counter(pod.node for pod in self._cluster.pods.all() if pod.node is not None and not _is_daemon(pod))
-        return own, _Places(self._placed(own, nodes, busy), _empty(own, nodes, busy))
+    def _look(self, target: ScaleTarget, pods: Sequence[LivePod]) -> tuple[list[WatchedPod], Places]:
+        own = self._places.pods_of(target, pods)
+        return own, self._places.places(own)
 
     def _marked(
         self,
         own: Sequence[WatchedPod],
-        places: _Places,
+        places: Places,
         names: tuple[str, ...],
         to_replicas: int,
         notes: Sequence[str] = (),
@@ -143,35 +130,6 @@ class PodDeletionCosts:
         problem = self._write(own, names)
         emptied = emptied_nodes(places.replicas, names)
         return ChosenVictims(to_replicas, names, len(emptied), joined([_saved(emptied), *notes, problem]))
-
-    def _pods_of(self, target: ScaleTarget, pods: Iterable[LivePod]) -> list[WatchedPod]:
-        found = (self._cluster.pods.get((target.namespace, pod.name)) for pod in pods)
-        return [pod for pod in found if pod is not None and belongs_to(pod, target.kind, target.name)]
-
-    def _placed(
-        self, own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode], busy: Mapping[str, int]
-    ) -> list[PlacedReplica]:
-        mine = Counter(pod.node for pod in own if pod.node is not None)
-        placed = []
-        for pod in own:
-            node = nodes.get(pod.node or "")
-            placed.append(
-                PlacedReplica(
-                    name=pod.name,
-                    node=pod.node,
-                    is_ready=pod.is_ready,
-                    work=self._requests_of(pod),
-                    node_leaves=node is not None and departure_of_node(node) is not None,
-                    others_on_node=0 if pod.node is None else busy.get(pod.node, 0) - mine[pod.node],
-                    is_on_spot=node is not None and node.capacity_type == CapacityType.SPOT,
-                    is_drained=pod.drained_at_seconds is not None,
-                )
-            )
-        return placed
-
-    def _requests_of(self, pod: WatchedPod) -> float:
-        known = self._in_flight(pod.namespace, pod.name)
-        return 0.0 if known is None else known[1]
 
     def _write(self, own: Sequence[WatchedPod], names: Sequence[str]) -> str:
         wanted = {name: str(LOWEST_COST + rank) for rank, name in enumerate(names[:MOST_MARKED])}
@@ -188,7 +146,7 @@ class PodDeletionCosts:
         return ""
 
 
-def _choose(places: _Places, fewer: int, split: NodesOfSplit | None) -> tuple[str, ...]:
+def _choose(places: Places, fewer: int, split: NodesOfSplit | None) -> tuple[str, ...]:
     filled = None if split is None else replace(split, on_demand=split.on_demand - places.empty_on_demand)
     return choose_victims(places.replicas, fewer, filled).names
 
@@ -222,22 +180,6 @@ def _drain_notes(step: DrainStep, deadline_seconds: float) -> list[str]:
     return notes
 
 
-def _empty(own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode], busy: Mapping[str, int]) -> int:
-    """On-demand nodes of the NodePools that the pods run on which nothing fills: they are about to go by themselves."""
-    node_pools = {nodes[pod.node].node_pool for pod in own if pod.node is not None and pod.node in nodes}
-    return sum(
-        node.node_pool in node_pools
-        and node.capacity_type != CapacityType.SPOT
-        and departure_of_node(node) is None
-        and not busy.get(node.name)
-        for node in nodes.values()
-    )
-
-
 def _is_ours(cost: str) -> bool:
     digits = cost.removeprefix("-")
     return digits.isdigit() and LOWEST_COST <= int(cost) <= HIGHEST_COST
-
-
-def _is_daemon(pod: WatchedPod) -> bool:
-    return pod.owner is not None and pod.owner[0] in ("DaemonSet", "Node")

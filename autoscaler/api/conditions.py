@@ -36,6 +36,7 @@ class ConditionType(StrEnum):
     CAPACITY_LEARNED = "CapacityLearned"
     FORECAST_REACHES = "ForecastReaches"
     NODES_AVAILABLE = "NodesAvailable"
+    ON_SPOT_AGAIN = "OnSpotAgain"
     # Of an AcceleratorPool.
     NODES_FOUND = "NodesFound"
     SCALERS_COUNTED = "ScalersCounted"

@@ -39,8 +39,7 @@ def share_fleet_dollars(
         prices = pool.spec.node_dollars_per_hour
         if pool.name not in ours and prices is not None:
             standing, deleting = _spent(prices.node_cost, states(pool.spec.node_pools, node_pools))
-            # Nobody lowers what it spends: it is gone as what is deleted is.
-            bills.append(PoolBill(pool.name, prices.node_cost, 0, standing + deleting))
+            bills.append(PoolBill(pool.name, prices.node_cost, 0, deleting, kept=standing))  # nobody lowers it
     return share_dollars(ceiling_per_hour, bills)
 
 

@@ -27,7 +27,7 @@ class LimitsHistory:
     """What is remembered of a NodePool's limits between two ticks."""
 
     settled: Mapping[str, str]
-    written_at_seconds: float | None = None
+    unjudged_since_seconds: float | None = None  # the first of our writes that nobody has looked at, as far as is known
     contested: Mapping[str, str] | None = None
     contested_since_seconds: float = 0.0
 
@@ -65,15 +65,17 @@ class LimitsWriter:
             logger.warning("limits were not written", extra={"node_pool": seen.name, "problem": result.message})
             return result.reason, result.message
         logger.info("limits written", extra={"node_pool": seen.name, "change": result.message})
-        self._histories[seen.name] = LimitsHistory(limits, now_seconds)
+        # While nobody looks a further write is no news: where load moves, there would be one every half minute.
+        is_first = seen.is_judged or history.unjudged_since_seconds is None
+        self._histories[seen.name] = LimitsHistory(limits, now_seconds if is_first else history.unjudged_since_seconds)
         return None
 
     def silence(self, seen: NodePoolSeen, now_seconds: float) -> tuple[Reason, str] | None:
         """That nobody has looked at limits that we wrote: Karpenter judges every change within a second or two."""
-        written_at_seconds = self._histories[seen.name].written_at_seconds
-        if seen.is_judged or written_at_seconds is None or now_seconds - written_at_seconds < SILENCE_SECONDS:
+        since_seconds = self._histories[seen.name].unjudged_since_seconds
+        if seen.is_judged or since_seconds is None or now_seconds - since_seconds < SILENCE_SECONDS:
             return None
-        ago = duration(now_seconds - written_at_seconds)
+        ago = duration(now_seconds - since_seconds)
         message = (
             f"nobody has looked at the limits of NodePool {seen.name} that were written {ago} ago: is Karpenter up?"
         )
@@ -90,7 +92,7 @@ class LimitsWriter:
         is_known = before.contested is not None and _same(seen.limits, before.contested)
         since = before.contested_since_seconds if is_known else now_seconds
         if now_seconds - since >= FOREIGN_WRITE_SECONDS:
-            return LimitsHistory(seen.limits, before.written_at_seconds)
+            return LimitsHistory(seen.limits, before.unjudged_since_seconds)
         return replace(before, contested=seen.limits, contested_since_seconds=since)
 
 

@@ -17,6 +17,7 @@ from policies.capacity_split import CapacityType
 from policies.dollar_sharing import NodeCost
 from policies.node_capacity import NodeCapacityParameters, NodePoolState
 from policies.node_packing import NodeRoom
+from policies.spot_return import nodes_beyond_floor
 from policies.victims import NodesOfSplit
 
 
@@ -123,10 +124,12 @@ def split_ground(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) 
 
 def nodes_of_split(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) -> NodesOfSplit | None:
     """None without a split, and where its NodePools have not been seen."""
-    in_use = {state.capacity_type: state.nodes_in_use for state in states(pool.spec.node_pools, node_pools)}
-    if pool.spec.split is None or len(in_use) < len(CapacityType):
+    seen = {state.capacity_type: state for state in states(pool.spec.node_pools, node_pools)}
+    if pool.spec.split is None or len(seen) < len(CapacityType):
         return None
-    return NodesOfSplit(pool.spec.split.floor_percent, in_use[CapacityType.ON_DEMAND], in_use[CapacityType.SPOT])
+    on_demand, spot = seen[CapacityType.ON_DEMAND], seen[CapacityType.SPOT]
+    split = NodesOfSplit(pool.spec.split.floor_percent, on_demand.nodes_in_use, spot.nodes_in_use)
+    return replace(split, on_demand_first=spot.is_ready and nodes_beyond_floor(split) > 0)
 
 
 def states(named: NodePools, node_pools: Mapping[str, NodePoolSeen]) -> list[NodePoolState]:

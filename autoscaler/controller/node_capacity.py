@@ -21,8 +21,10 @@ from autoscaler.controller.limits_writer import LimitsWriter
 from autoscaler.controller.managed_pool import ManagedPool, as_seen, managed, nodes_of_split, split_ground, states
 from autoscaler.controller.prewarming import Prewarmer, PrewarmPlan
 from autoscaler.controller.replica_wish import ReplicaWish, node_demands, share_demand
+from autoscaler.controller.spot_returns import spot_returns_of
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.node_pools import NodePoolSeen, NodePoolSource
+from autoscaler.observers.replica_places import PlaceSource
 from autoscaler.observers.workload import TargetPart
 from policies.accelerator_sharing import AcceleratorAllowance, AcceleratorDemand, share_accelerators
 from policies.capacity_split import ReplicaSplit
@@ -37,6 +39,7 @@ from policies.node_capacity import (
     plan_node_capacity,
 )
 from policies.reasons import Reason
+from policies.spot_return import SpotReturn
 from policies.victims import NodesOfSplit
 
 logger = logging.getLogger(__name__)
@@ -84,6 +87,10 @@ class NodeCapacity(Protocol):
         """The nodes on demand and on spot behind a scaler, as of the last tick; None where no split is to be kept."""
         ...
 
+    def spot_return(self, key: PoolKey) -> SpotReturn | None:
+        """What the nodes of the last tick say of a way back to spot; None where there is nothing to be moved."""
+        ...
+
     def forget_all(self) -> None:
         """Drops wishes and allowances: somebody else has decided since."""
         ...
@@ -110,8 +117,13 @@ class NodeCapacityKeeper:
         own_manager: str,
         prewarmer: Prewarmer | None = None,
         ceiling_per_hour: int | None = None,
+        places: PlaceSource | None = None,
     ) -> None:
-        """Without a prewarmer no node is held ready. `ceiling_per_hour` is for all pools, in millionths of a dollar."""
+        """Without a prewarmer no node is held ready. `ceiling_per_hour` is for all pools, in millionths of a dollar.
+
+        Without `places` no replica is moved back to spot.
+        """
+        self._places = places
         self._ceiling_per_hour = ceiling_per_hour
         self._prewarmer = prewarmer
         self._pools = pools
@@ -123,6 +135,7 @@ class NodeCapacityKeeper:
         self._undecided: dict[PoolKey, float] = {}
         self._splits = SplitMemory()
         self._split_nodes: dict[str, NodesOfSplit] = {}
+        self._spot_returns: dict[PoolKey, SpotReturn] = {}
 
     def allowance(self, key: PoolKey) -> AcceleratorAllowance | None:
         """By the wishes of the last tick; None without a ceiling, and until all who share it are known."""
@@ -156,6 +169,10 @@ class NodeCapacityKeeper:
         wish = self._wishes.get(key)
         return None if wish is None else self._split_nodes.get(wish.accelerator_pool)
 
+    def spot_return(self, key: PoolKey) -> SpotReturn | None:
+        """By the nodes of the last tick."""
+        return self._spot_returns.get(key)
+
     def outcome(self, pool: str) -> CapacityOutcome | None:
         """What the last tick came to for an AcceleratorPool; None where it is not managed."""
         return self._outcomes.get(pool)
@@ -181,6 +198,7 @@ class NodeCapacityKeeper:
         }
         outcomes: dict[str, CapacityOutcome] = {}
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
+        self._spot_returns = {}
         members = [self._members(as_seen(pool, node_pools), pool_of, now_seconds) for pool in managed_pools]
         shares = self._fleet_shares([member.wishing for member in members], known, node_pools)
         for member in members:
@@ -198,6 +216,8 @@ class NodeCapacityKeeper:
             allowances |= _allowances(allowed, member.wishing.wishes, states(pool.node_pools, node_pools))
             outcome = self._provide_nodes(limited, member.wishing.wishes, splits, node_pools, now_seconds)
             outcomes[pool.name] = _without(outcome, member.left_out) if member.left_out else outcome
+            if self._places is not None:
+                self._spot_returns |= spot_returns_of(limited, member.wishing.wishes, node_pools, self._places)
         if self._prewarmer is not None:
             self._prewarmer.release([pool.name for pool in known if not _holds_places(pool)])
         self._undecided = {key: since for key, since in self._undecided.items() if key in pool_of}
@@ -239,6 +259,9 @@ class NodeCapacityKeeper:
         warm = self._plan_warm_nodes(pool, wishes, by_key, node_pools, now_seconds)
         if isinstance(warm, PrewarmPlan):
             demands.append(warm.demand)
+        if any(wish.moved_replicas for wish in wishes):
+            # Room to spare on demand would be taken by what is to go on spot.
+            pool = replace(pool, parameters=replace(pool.parameters, slack_nodes=0))
         outcome = self._bring_in_step(pool, demands, node_pools, now_seconds)
         if isinstance(warm, PrewarmPlan) and self._prewarmer is not None:
             return replace(outcome, warm=self._prewarmer.carry_out(warm))
@@ -277,6 +300,7 @@ class NodeCapacityKeeper:
     def forget_all(self) -> None:
         """Drops wishes and allowances, so that a process that becomes leader again cuts no count by old shares."""
         self._wishes, self._allowances, self._outcomes, self._undecided = {}, {}, {}, {}
+        self._spot_returns = {}
         self._splits.forget_all()
 
     def _is_left_out(self, key: PoolKey, now_seconds: float) -> bool:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from autoscaler.api.conditions import Condition, ConditionStatus, ConditionType, set_condition
 from autoscaler.controller.capacity_condition import judge_capacity
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
-from autoscaler.controller.supply_conditions import judge_bursts, judge_routing, judge_selector, judge_supply
+from autoscaler.controller.supply_conditions import (
+    judge_bursts,
+    judge_routing,
+    judge_selector,
+    judge_spot,
+    judge_supply,
+)
 from autoscaler.decision_record import ActuationOutcome
 from policies.decision import ScalingDecision
 from policies.node_capacity import CapacityOutcome
@@ -112,6 +118,9 @@ def _judge_decided(report: Decided, conditions: _Conditions) -> None:
     if routing is not None:
         conditions.set_if_telling(ConditionType.ROUTING_BALANCED, *routing)
     conditions.set_if_telling(ConditionType.BURSTS_SERVED, *judge_bursts(report.decision_input, report.bursts))
+    spot = judge_spot(report.decision_input, report.decision)
+    if spot is not None:
+        conditions.set_if_telling(ConditionType.ON_SPOT_AGAIN, *spot)
     for kind, judgement in judge_supply(report.decision_input):
         conditions.set_if_telling(kind, *judgement)
     if report.capacity is not None:

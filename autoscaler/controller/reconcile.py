@@ -175,6 +175,7 @@ class Reconciler:
             forecast=seen.forecast,
             recurring_bursts=self._recall_recurring_bursts(scaler, now_seconds),
             accelerator_allowance=self._node_capacity.allowance(scaler.key) if self._node_capacity else None,
+            spot_return=self._node_capacity.spot_return(scaler.key) if self._node_capacity else None,
         )
         decision = decide(decision_input)
         bursts = self._watch_bursts(scaler, decision_input, decision)

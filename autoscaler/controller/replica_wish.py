@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler
+from autoscaler.api.inference_scaler import InferenceScaler, InvalidInferenceScaler, ScaleDownVictims
 from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests
 from autoscaler.controller.actuation import Considered
 from autoscaler.observers.metrics import PoolKey
-from autoscaler.observers.workload import TargetPart
+from autoscaler.observers.workload import TargetPart, Workload
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import CapacityType, ReplicaSplit
 from policies.decision_input import DecisionInput
@@ -20,7 +20,9 @@ class ReplicaWish:
     """What a tick came to for one InferenceScaler that refers to an AcceleratorPool.
 
     `wanted` is the count before accelerators limit it, `desired` after; `will_be_written` False: the count stays.
-    `accelerators_per_replica` None: nobody knows. `parts` are its two targets, where it has two.
+    `accelerators_per_replica` None: nobody knows. `parts` are its two targets, where it has two. `moved_replicas` of
+    the desired ones are asked for beside the plan, to go on spot in place of as many on demand; `empties_nodes` says
+    whether it is chosen who goes when the count falls.
     """
 
     key: PoolKey
@@ -36,6 +38,9 @@ class ReplicaWish:
     parts: tuple[TargetPart, ...] = ()
     requests: PodRequests = NO_REQUESTS  # of the pod of a replica
     decision_input: DecisionInput | None = None  # from which what is to come can be read
+    workload: Workload | None = None
+    moved_replicas: int = 0
+    empties_nodes: bool = False
 
 
 def may_refer(scaler: InferenceScaler | InvalidInferenceScaler) -> bool:
@@ -56,6 +61,8 @@ def wish_of(considered: Considered) -> ReplicaWish | None:
     if pool is None:
         return None
     decision = considered.decision
+    spot_return = decision.next_history.spot_return
+    empties_nodes = considered.scaler.spec.scale_down_victims is ScaleDownVictims.WHOLE_NODES
     before_accelerators = [step.before for step in decision.steps if step.name == "accelerators"]
     return ReplicaWish(
         key=considered.scaler.key,
@@ -71,6 +78,9 @@ def wish_of(considered: Considered) -> ReplicaWish | None:
         parts=considered.workload.parts,
         requests=considered.workload.requests,
         decision_input=considered.decision_input,
+        workload=considered.workload,
+        moved_replicas=0 if spot_return is None else spot_return.moved_replicas,
+        empties_nodes=empties_nodes and considered.workload.target.kind == "Deployment",
     )
 
 
@@ -82,10 +92,27 @@ def share_demand(wish: ReplicaWish) -> AcceleratorDemand:
 def node_demands(wish: ReplicaWish, split: ReplicaSplit | None) -> list[AcceleratorDemand]:
     """The places on nodes that it needs: one demand, or one for each of its targets, tied to their kind of node.
 
-    Without a split (none is known) two targets stay as they are.
+    Without a split (none is known) two targets stay as they are. What moves back to spot has its place there.
     """
     if not wish.parts:
-        return [demand_of(wish)]
+        whole = demand_of(wish)
+        if not wish.moved_replicas:
+            return [whole]
+        moved = wish.moved_replicas
+        planned = replace(
+            whole,
+            wanted_replicas=whole.wanted_replicas - moved,
+            current_replicas=max(0, whole.current_replicas - moved),
+        )
+        on_spot = replace(
+            whole,
+            scaler=f"{whole.scaler} back to spot",
+            wanted_replicas=moved,
+            current_replicas=0,
+            minimum_replicas=0,
+            capacity_type=CapacityType.SPOT,
+        )
+        return [planned, on_spot]
     counts = {part.capacity_type: part.counts.spec for part in wish.parts}
     wanted = dict(counts)
     if split is not None and wish.will_be_written:

@@ -10,6 +10,7 @@ from autoscaler.observers.workload import Workload
 from forecasting.forecast import Forecast
 from policies.bursts import BurstMemory, standing_capacity
 from policies.cold_start import ColdStart
+from policies.decision import RETURN_STEP, ScalingDecision
 from policies.decision_input import DecisionInput
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.reasons import Reason
@@ -65,6 +66,19 @@ def _replicas(counts: ReplicaCounts, metrics: MetricsObservation | ObservationUn
         return ConditionStatus.FALSE, Reason.LEAVING_REPLICAS, "; ".join(parts)
     reason = Reason.WEDGED_REPLICAS if counts.wedged else Reason.STUCK_REPLICAS
     return ConditionStatus.FALSE, reason, "; ".join(parts)
+
+
+def judge_spot(decision_input: DecisionInput, decision: ScalingDecision) -> Judgement | None:
+    """Whether what could be on spot is there, or on its way; None where nothing else has been still for long enough."""
+    step = next((step for step in decision.steps if step.name == RETURN_STEP), None)
+    if step is not None and step.reason is Reason.RETURN_REFUSED:
+        return ConditionStatus.FALSE, step.reason, step.message
+    if step is not None and step.reason is Reason.RETURNING_TO_SPOT:
+        return ConditionStatus.TRUE, step.reason, step.message
+    offer = decision_input.spot_return
+    if offer is not None and offer.nodes_beyond_floor:
+        return None
+    return ConditionStatus.TRUE, Reason.ON_SPOT_AGAIN, "nothing is on demand that could be on spot"
 
 
 def judge_bursts(decision_input: DecisionInput, bursts: BurstMemory) -> Judgement:

@@ -26,9 +26,9 @@ def replace_leaving(situation: Situation, replicas: int) -> Limited:
     """
     counts = situation.decision_input.replicas
     extra = counts.leaving if replicas else 0
-    if not _may_give_back(situation):
+    if not may_give_back(situation):
         extra = max(extra, situation.replaced_replicas)
-    asked = max(replicas, min(replicas + extra, _most(situation)))
+    asked = max(replicas, min(replicas + extra, most_replicas(situation)))
     if asked == replicas:
         return Limited(replicas, Reason.NOT_LIMITED, "")
     if counts.leaving == 0:
@@ -39,12 +39,14 @@ def replace_leaving(situation: Situation, replicas: int) -> Limited:
     return Limited(asked, Reason.LEAVING_REPLICAS, message)
 
 
-def _most(situation: Situation) -> int:
+def most_replicas(situation: Situation) -> int:
+    """The most that may be asked for beside the plan too, by the maximum and the accelerators."""
     allowance, most = situation.decision_input.accelerator_allowance, situation.bounds.maximum
     return most if allowance is None else min(most, max(allowance.replicas, situation.bounds.minimum))
 
 
-def _may_give_back(situation: Situation) -> bool:
+def may_give_back(situation: Situation) -> bool:
+    """Whether what stands beside the plan may go: all is seen, and the count may be lowered at all."""
     is_seen = situation.sight.reason is Reason.NOT_LIMITED and not any(
         vote.reason is Reason.SIGNAL_UNKNOWN for vote in situation.recommendations
     )

@@ -17,8 +17,13 @@ from tests.cluster.harness.node_pools import INSTANCE_TYPES, NODE_CLASS
 from tests.servers.prometheus_server import PrometheusServer
 from tests.servers.vllm_exporters import VllmExporters
 
-# A long look, which somebody asks for (`make proof-events`).
-collect_ignore = [] if "TOKENSCALER_EVENTS" in os.environ else ["test_random_events.py"]
+# Long looks, which somebody asks for (`make proof-events`, `make proof-karpenter`).
+_LONG_LOOKS = {
+    "test_random_events.py": "TOKENSCALER_EVENTS",
+    "test_karpenter_outage.py": "TOKENSCALER_LONG_LOOKS",
+    "test_held_back_consolidation.py": "TOKENSCALER_LONG_LOOKS",
+}
+collect_ignore = [file for file, asked_by in _LONG_LOOKS.items() if asked_by not in os.environ]
 CRD_DIRECTORY = Path(__file__).parents[2] / "deploy" / "crd"
 
 

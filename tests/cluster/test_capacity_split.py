@@ -1,4 +1,4 @@
-"""On a real Karpenter: one scaler steers two Deployments, and the floor on demand holds in the nodes that are there."""
+"""On a real Karpenter: the floor on demand holds in the nodes that are there, with two Deployments and with one."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 POOL_PATH = "/apis/tokenscaler.io/v1alpha1/acceleratorpools"
 FLOOR_PERCENT = 20
+# Of the one Deployment: by the floor one of them is on demand.
+REPLICAS = 3
 
 
 class NodeWatch:
@@ -70,20 +72,7 @@ def _split_fleet(plane: ControlPlane, start_fleet: StartFleet) -> Fleet:
     fleet: Fleet = start_fleet(replicas=1, on=plane, accelerators=8, capacity_type="on-demand", stops_in="6s")
     spot = deployment(fleet.namespace, "vllm-spot", 0, accelerators=8, capacity_type="spot", stops_in="6s")
     plane.api.create(f"/apis/apps/v1/namespaces/{fleet.namespace}/deployments", spot)
-    plane.api.create(
-        POOL_PATH,
-        {
-            "apiVersion": "tokenscaler.io/v1alpha1",
-            "kind": "AcceleratorPool",
-            "metadata": {"name": "h100"},
-            "spec": {
-                "mode": "Manage",
-                "nodePools": {"onDemand": "od", "spot": "spot"},
-                "nodeShape": {"accelerators": 8},
-                "split": {"onDemandFloorPercent": FLOOR_PERCENT},
-            },
-        },
-    )
+    _create_pool(plane)
     targets = {
         kind: {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}}
         for kind, name in (("onDemand", "vllm"), ("spot", "vllm-spot"))
@@ -91,6 +80,17 @@ def _split_fleet(plane: ControlPlane, start_fleet: StartFleet) -> Fleet:
     policy = quick_policy() | {"acceleratorPoolRef": {"name": "h100"}, "capacityTypes": targets, "scaleTargetRef": None}
     fleet.create_scaler(policy)
     return fleet
+
+
+def _create_pool(plane: ControlPlane) -> None:
+    spec = {
+        "mode": "Manage",
+        "nodePools": {"onDemand": "od", "spot": "spot"},
+        "nodeShape": {"accelerators": 8},
+        "split": {"onDemandFloorPercent": FLOOR_PERCENT},
+    }
+    pool = {"apiVersion": "tokenscaler.io/v1alpha1", "kind": "AcceleratorPool", "metadata": {"name": "h100"}}
+    plane.api.create(POOL_PATH, pool | {"spec": spec})
 
 
 def _counts(plane: ControlPlane, fleet: Fleet) -> tuple[int, int]:
@@ -157,6 +157,49 @@ def _drift_back_after_the_cloud_had_none(plane: ControlPlane, fleet: Fleet, cont
     gone = fleet.exporters.lost(fleet.namespace)
     assert [each for each in gone if each.lost] == [], "no request is dropped"
     assert [each for each in gone if each.held], "though those that went had some"
+
+
+def test_one_deployment_goes_back_to_spot_node_by_node_without_a_lost_request(
+    karpenter_plane, start_fleet, start_controller
+) -> None:
+    """Two nodes too many are on demand. Nothing but the nodes changes: neither the load nor the planned count."""
+    plane = karpenter_plane
+    fleet = _one_target_on_both(plane, start_fleet)
+    plane.api.create("/api/v1/namespaces/default/events", given_up("spot-abc12"))
+    fleet.set_load(_load(1))
+    controller: ControllerProcess = start_controller(fleet)
+    fleet.wait_condition("NodesAvailable", "False", "OutOfCapacity")
+    fleet.set_load(_load(REPLICAS))
+    wait_until(lambda: kinds_of_nodes(plane.api) == (REPLICAS, 0), "all of it is on demand", 150)
+    wait_until(lambda: controller.records()[-1]["input"]["replicas"]["ready"] == REPLICAS, "and serves", 150)
+
+    since = len(controller.records())
+    with NodeWatch(plane) as watch:
+        plane.api.delete("/api/v1/namespaces/default/events/given-up")
+        wait_until(lambda: kinds_of_nodes(plane.api) == (1, REPLICAS - 1), "what may be is on spot", 300)
+        fleet.wait_ready(REPLICAS)
+    assert watch.broken == []
+    records = controller.records()[since:]
+    assert min(record["input"]["replicas"]["ready"] for record in records) >= REPLICAS, "spot serves before others go"
+    assert {record["decision"]["desiredReplicas"] for record in records} == {REPLICAS, REPLICAS + 1}, "one at a time"
+    assert fleet.condition("OnSpotAgain")["reason"] in ("OnSpotAgain", "ReturningToSpot")
+    gone = fleet.exporters.lost(fleet.namespace)
+    assert [each for each in gone if each.lost] == [], "no request is dropped"
+    assert [each for each in gone if each.held], "though those that went had some"
+
+
+def _one_target_on_both(plane: ControlPlane, start_fleet: StartFleet) -> Fleet:
+    """A Deployment whose replicas may run on both kinds of nodes, and as many of them as there are nodes."""
+    plane.apply(
+        node_pool("od", "on-demand", limits={"nvidia.com/gpu": "8"}, weight=10),
+        node_pool("spot", "spot", limits={"nvidia.com/gpu": "0"}, weight=1),
+    )
+    fleet: Fleet = start_fleet(replicas=1, on=plane, accelerators=8, stops_in="6s")
+    _create_pool(plane)
+    fleet.create_scaler(
+        quick_policy() | {"acceleratorPoolRef": {"name": "h100"}, "scaleDownVictims": "WholeNodes", "maxReplicas": 5}
+    )
+    return fleet
 
 
 def _load(replicas: int) -> PoolLoad:

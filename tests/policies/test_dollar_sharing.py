@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,6 +85,16 @@ def test_limits_never_let_pools_spend_more_together(bills: list[PoolBill], ceili
     standing = sum(bill.standing + bill.deleting for bill in named)
     assert spent <= max(ceiling, standing)
     assert all(share.allowance >= 0 and share.limit >= 0 for share in shares.values())
+
+
+@given(BILLS, st.integers(0, 400))
+def test_nodes_that_go_change_no_allowance(bills: list[PoolBill], ceiling: int) -> None:
+    named = [PoolBill(str(number), *_without_name(bill)) for number, bill in enumerate(bills)]
+    gone = [replace(bill, deleting=0) for bill in named]
+    before, after = (share_dollars(ceiling, each) for each in (named, gone))
+    assert {pool: share.allowance for pool, share in before.items()} == {
+        pool: share.allowance for pool, share in after.items()
+    }
 
 
 def _without_name(bill: PoolBill) -> tuple[NodeCost, int, int, int, tuple[NodeWish, ...], int]:

@@ -13,7 +13,7 @@ from autoscaler.actuators.capacity_buffers import SILENCE_SECONDS, CapacityBuffe
 from autoscaler.actuators.node_holder import HeldPool, NodeHolder
 from autoscaler.api.prewarm import Prewarm
 from autoscaler.api.taints import Taint
-from autoscaler.kubernetes_gateway.api_failure import ApiFailure, Conflict, Forbidden, NotFound, Timeout
+from autoscaler.kubernetes_gateway.api_failure import ApiFailure, Conflict, Forbidden, NotFound, Rejected, Timeout
 from autoscaler.kubernetes_gateway.connection import ApiConnection
 from autoscaler.observers.capacity_buffers import (
     BuffersNotRead,
@@ -45,6 +45,10 @@ class FakeConnection:
 
     def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any] | ApiFailure:
         return self._send("patch", path, body)
+
+    def patch_by_operations(self, path: str, operations: list[dict[str, Any]]) -> dict[str, Any] | ApiFailure:
+        verb = "test" if all(each["op"] == "test" for each in operations) else "patch"
+        return self._send(verb, path, {each["path"]: each["value"] for each in operations})
 
     def delete(self, path: str) -> dict[str, Any] | ApiFailure:
         return self._send("delete", path, {})
@@ -147,13 +151,40 @@ def test_a_template_that_somebody_has_deleted_is_made_again() -> None:
     assert ("create", TEMPLATES) in [(verb, path) for verb, path, _ in connection.sent]
 
 
-def test_a_template_that_is_there_already_is_changed() -> None:
+def test_a_template_that_is_there_already_is_changed_where_it_bears_our_label() -> None:
     connection = FakeConnection({("create", TEMPLATES): Conflict("create", TEMPLATES, "it exists")})
     assert isinstance(holder_of(connection, FakeBuffers()).hold(1), Actuated)
     assert [(verb, path) for verb, path, _ in connection.sent][1:] == [
+        ("test", f"{TEMPLATES}/{NAME}"),
         ("patch", f"{TEMPLATES}/{NAME}"),
         ("create", BUFFERS),
     ]
+    assert all(connection.sent[at][2]["/metadata/labels/tokenscaler.io~1accelerator-pool"] == "h100" for at in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("collection", "what"),
+    [
+        pytest.param(TEMPLATES, "PodTemplate system/tokenscaler-h100", id="a pod template"),
+        pytest.param(BUFFERS, "CapacityBuffer system/tokenscaler-h100", id="a buffer"),
+    ],
+)
+def test_what_somebody_else_has_made_under_the_name_is_left_alone(collection: str, what: str) -> None:
+    answers: dict[tuple[str, str], ApiFailure] = {
+        ("create", collection): Conflict("create", collection, "it exists"),
+        ("test", f"{collection}/{NAME}"): Rejected("patch", collection, "testing path failed"),
+    }
+    connection = FakeConnection(answers)
+    result = holder_of(connection, FakeBuffers()).hold(1)
+    assert isinstance(result, ActuationFailed)
+    assert result.reason is Reason.NAME_TAKEN
+    assert f"{what} has no label tokenscaler.io/accelerator-pool: h100" in result.message
+    assert [(verb, path) for verb, path, _ in connection.sent if path == f"{collection}/{NAME}"] == [
+        ("test", f"{collection}/{NAME}")
+    ]
+    if collection == TEMPLATES:
+        buffers_of(connection, made()).release({"h100"})
+        assert ("delete", f"{TEMPLATES}/{NAME}") not in [(verb, path) for verb, path, _ in connection.sent]
 
 
 @pytest.mark.parametrize(
@@ -235,6 +266,7 @@ def test_what_a_pool_no_longer_wants_is_deleted_and_nothing_else() -> None:
     buffers_of(connection, made()).release({"other", "h100"})
     assert [(verb, path) for verb, path, _ in connection.sent] == [
         ("delete", f"{BUFFERS}/{NAME}"),
+        ("test", f"{TEMPLATES}/{NAME}"),
         ("delete", f"{TEMPLATES}/{NAME}"),
     ]
     connection.sent.clear()

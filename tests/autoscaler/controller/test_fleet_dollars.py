@@ -98,7 +98,7 @@ def allowed(keeper: NodeCapacityKeeper, pool: str) -> int:
             FakeFleet(standing={"a": 2}, deleting={"a": 4}, limits={"a": 6}),
             [wish("a", 2), wish("b", 9, 10)],
             (2, 4),
-            (0, 6),
+            (1, 9),
             id="nodes that are being deleted cost too",
         ),
         pytest.param(
@@ -134,6 +134,7 @@ def test_who_may_grow_does_so_as_the_nodes_of_others_go() -> None:
     fleet.standing, fleet.deleting = {"a": 1, "b": 2}, {"a": 7}
     provide(keeper, wish("a", 1, current=1), wishes[1], at=70.0)
     assert fleet.limits["b"] == 2, "seven nodes of a are still paid for"
+    assert (allowed(keeper, "a"), allowed(keeper, "b")) == (1, 9), "and no count that was asked for falls meanwhile"
     fleet.deleting = {}
     provide(keeper, wish("a", 1, current=1), wishes[1], at=140.0)
     assert fleet.limits == {"a": 1, "b": 9}

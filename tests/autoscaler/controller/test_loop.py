@@ -23,6 +23,7 @@ from policies.capacity_split import ReplicaSplit
 from policies.history import ScalingHistory
 from policies.parameters import Mode
 from policies.reasons import Reason
+from policies.spot_return import SpotReturn
 from policies.victims import NodesOfSplit
 from tests.builders import NOW, a_history
 from tests.fakes.ports import FakeActuator, FakeMetrics, FakeReporter, FakeSource, FakeWorkloads
@@ -53,6 +54,9 @@ class OldShares:
         return {}
 
     def nodes_of_split(self, key: PoolKey) -> NodesOfSplit | None:
+        return None
+
+    def spot_return(self, key: PoolKey) -> SpotReturn | None:
         return None
 
     def forget_all(self) -> None:

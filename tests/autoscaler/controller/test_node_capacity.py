@@ -529,6 +529,27 @@ def test_limits_that_nobody_looks_at_are_said() -> None:
     assert len(cluster.written) == 1
 
 
+def test_a_load_that_moves_does_not_hide_that_nobody_looks_at_limits() -> None:
+    cluster = FakeCluster()
+    keeper = keeper_of(cluster)
+    provide(keeper, wish(3))
+    cluster.seen["od"] = replace(cluster.seen["od"], is_judged=False)
+    for replicas, at in ((4, 20.0), (5, 40.0)):
+        provide(keeper, wish(replicas), at=at)
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.KARPENTER_SILENT
+    assert len(cluster.written) == 3
+
+    cluster.seen["od"] = replace(cluster.seen["od"], is_judged=True)
+    provide(keeper, wish(6), at=60.0)
+    cluster.seen["od"] = replace(cluster.seen["od"], is_judged=False)
+    provide(keeper, wish(6), at=80.0)
+    outcome = keeper.outcome("h100")
+    assert outcome is not None
+    assert outcome.reason is Reason.LIMITS_IN_STEP, "somebody has looked since, and may do so again"
+
+
 def test_nodes_that_are_held_ready_have_their_place_within_the_limits() -> None:
     warm = {"method": "PlaceholderPods", "placeholderRef": {"namespace": "inference", "name": "warm"}, "spareNodes": 1}
     cluster, placeholders = FakeCluster(spec=MANAGED | {"prewarm": warm}), FakePlaceholders()

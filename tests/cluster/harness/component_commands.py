@@ -140,7 +140,9 @@ def kwok(kubeconfig: Path, ports: Ports) -> list[str | Path]:
     ]
 
 
-def karpenter(kubeconfig: Path, ports: Ports, instance_types: Path) -> tuple[list[str | Path], dict[str, str]]:
+def karpenter(
+    kubeconfig: Path, ports: Ports, instance_types: Path, *, capacity_buffers: bool
+) -> tuple[list[str | Path], dict[str, str]]:
     """Command and environment; the instance types are a JSON file in the kwok provider's format."""
     return [program("karpenter-kwok")], {
         "KUBECONFIG": str(kubeconfig),
@@ -148,7 +150,7 @@ def karpenter(kubeconfig: Path, ports: Ports, instance_types: Path) -> tuple[lis
         "METRICS_PORT": str(ports.karpenter_metrics),
         "HEALTH_PROBE_PORT": str(ports.karpenter_health),
         "LOG_LEVEL": "info",
-        "FEATURE_GATES": "StaticCapacity=true,CapacityBuffer=true",
+        "FEATURE_GATES": f"StaticCapacity=true,CapacityBuffer={str(capacity_buffers).lower()}",
         "INSTANCE_TYPES_FILE_PATH": str(instance_types),
         "BATCH_MAX_DURATION": "1s",
         "BATCH_IDLE_DURATION": "200ms",

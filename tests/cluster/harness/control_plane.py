@@ -77,9 +77,11 @@ class ControlPlane:
             self._start_karpenter(self._instance_types)
         wait_until(self._service_accounts_come, "the controller manager makes service accounts", 120)
 
-    def _start_karpenter(self, instance_types: Path) -> None:
+    def _start_karpenter(self, instance_types: Path, capacity_buffers: bool = True) -> None:
         self.install_karpenter_crds()
-        command, environment = component_commands.karpenter(self.kubeconfig, self.ports, instance_types)
+        command, environment = component_commands.karpenter(
+            self.kubeconfig, self.ports, instance_types, capacity_buffers=capacity_buffers
+        )
         self._run("karpenter", command, environment)
 
     def _run(self, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
@@ -108,6 +110,13 @@ class ControlPlane:
     def component(self, name: str) -> Program:
         """The process of one part (see COMPONENTS), to kill, suspend, resume or start it."""
         return self._programs[name]
+
+    def restart_karpenter(self, *, capacity_buffers: bool) -> None:
+        """Ends Karpenter where it runs, and starts it with its gate CapacityBuffer on or off."""
+        if self._instance_types is None:
+            raise RuntimeError("this control plane was made without a Karpenter")
+        self.component("karpenter").kill()
+        self._start_karpenter(self._instance_types, capacity_buffers)
 
     def stop_api_server(self) -> None:
         """Ends the API server at once; etcd and the others stay."""

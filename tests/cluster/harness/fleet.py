@@ -51,6 +51,7 @@ class Fleet:
         group_size: int = 2,
         accelerators: int = 1,
         capacity_type: str | None = None,
+        node_pool: str | None = None,
         labels: Document | None = None,
     ):
         self.control_plane = control_plane
@@ -69,6 +70,7 @@ class Fleet:
                 strategy=strategy,
                 accelerators=accelerators,
                 capacity_type=capacity_type,
+                node_pool=node_pool,
                 labels=labels,
             ),
             "StatefulSet": lambda count: stateful_set(self.namespace, name, count, loads_in=loads_in),

@@ -14,13 +14,16 @@ def pod_template(
     stops_in: str,
     accelerators: int = 1,
     capacity_type: str | None = None,
+    node_pool: str | None = None,
     labels: Document | None = None,
 ) -> Document:
     """A pod of one container with so many GPUs, which becomes Ready after `loads_in` and goes after `stops_in`.
 
-    With a `capacity_type` it runs on such nodes only. `labels` are its own, and in nobody's selector.
+    With a `capacity_type` or a `node_pool` it runs on such nodes only. `labels` are its own, and in nobody's selector.
     """
-    selector = {} if capacity_type is None else {"nodeSelector": {"karpenter.sh/capacity-type": capacity_type}}
+    stated = {"karpenter.sh/capacity-type": capacity_type, "karpenter.sh/nodepool": node_pool}
+    only_on = {label: value for label, value in stated.items() if value is not None}
+    selector = {"nodeSelector": only_on} if only_on else {}
     return {
         "metadata": {
             "labels": {"app": pool} | (labels or {}),
@@ -49,6 +52,7 @@ def deployment(
     strategy: Document | None = None,
     accelerators: int = 1,
     capacity_type: str | None = None,
+    node_pool: str | None = None,
     labels: Document | None = None,
 ) -> Document:
     """A Deployment; kwok plays its pods."""
@@ -65,6 +69,7 @@ def deployment(
                 stops_in=stops_in,
                 accelerators=accelerators,
                 capacity_type=capacity_type,
+                node_pool=node_pool,
                 labels=labels,
             ),
         },

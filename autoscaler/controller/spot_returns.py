@@ -1,0 +1,92 @@
+"""Which scalers with one target on both kinds of nodes may move replicas back to spot, by the nodes of this tick?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from autoscaler.controller.managed_pool import ManagedPool, states
+from autoscaler.controller.replica_wish import ReplicaWish, demand_of, node_demands
+from autoscaler.observers.metrics import PoolKey
+from autoscaler.observers.node_pools import NodePoolSeen
+from autoscaler.observers.replica_places import Places, PlaceSource
+from policies.accelerator_sharing import AcceleratorDemand
+from policies.capacity_split import CapacityType
+from policies.node_capacity import NodePoolState, plan_node_capacity
+from policies.spot_return import ReturnGround, SpotReturn, nodes_beyond_floor, plan_return
+from policies.victims import NodesOfSplit
+
+
+def spot_returns_of(
+    pool: ManagedPool, wishes: Sequence[ReplicaWish], node_pools: Mapping[str, NodePoolSeen], places: PlaceSource
+) -> Mapping[PoolKey, SpotReturn]:
+    """What the next decisions may do about nodes on demand beyond the floor. One scaler of a pool at a time.
+
+    Empty where no split is managed, and where nothing is on demand that could be on spot.
+    """
+    seen = states(pool.node_pools, node_pools)
+    in_use = {state.capacity_type: state for state in seen}
+    if len(in_use) < len(CapacityType):
+        return {}
+    split = NodesOfSplit(
+        pool.parameters.on_demand_floor_percent,
+        in_use[CapacityType.ON_DEMAND].nodes_in_use,
+        in_use[CapacityType.SPOT].nodes_in_use,
+    )
+    returns: dict[PoolKey, SpotReturn] = {}
+    moving = [wish.key for wish in wishes if wish.moved_replicas]
+    for wish in sorted(wishes, key=lambda wish: wish.key):
+        if wish.workload is None or wish.parts or not wish.will_be_written or not wish.accelerators_per_replica:
+            continue
+        if not wish.moved_replicas and nodes_beyond_floor(split) == 0:
+            continue
+        looked = places.places_of(wish.workload.target, wish.workload.pods)
+        found = _plan(pool, wish, wishes, seen, split, looked)
+        others = [key for key in moving if key != wish.key]
+        if found.surge_replicas and others:
+            found = replace(found, surge_replicas=0, because=f"{'/'.join(others[0])} goes back first", waits=True)
+        elif found.surge_replicas:
+            moving.append(wish.key)
+        returns[wish.key] = found
+    return returns
+
+
+def _plan(
+    pool: ManagedPool,
+    wish: ReplicaWish,
+    wishes: Sequence[ReplicaWish],
+    seen: Sequence[NodePoolState],
+    split: NodesOfSplit,
+    looked: Places,
+) -> SpotReturn:
+    ground = ReturnGround(
+        split=replace(split, on_demand=split.on_demand - looked.empty_on_demand),
+        can_buy_spot=any(each.is_ready for each in seen if each.capacity_type is CapacityType.SPOT),
+        replicas_per_node=max(1, pool.parameters.node_room.replicas_of(demand_of(wish))),
+        has_room_on_spot=_has_room_on_spot(pool, wish, wishes, seen),
+        empty_on_demand=looked.empty_on_demand,
+        held_ready=0 if pool.prewarm is None else pool.prewarm.spare_nodes or 0,
+    )
+    found = plan_return(looked.replicas, ground)
+    if not found.surge_replicas:
+        return found
+    if not wish.empties_nodes:
+        because = "scaleDownVictims: WholeNodes, and a Deployment, are needed to choose who goes"
+        return replace(found, surge_replicas=0, because=because)
+    busy = next((other for other in wishes if other.key != wish.key and other.desired != other.current), None)
+    if busy is not None:
+        return replace(found, surge_replicas=0, because=f"{'/'.join(busy.key)} changes its count", waits=True)
+    return found
+
+
+def _has_room_on_spot(
+    pool: ManagedPool, wish: ReplicaWish, wishes: Sequence[ReplicaWish], seen: Sequence[NodePoolState]
+) -> bool:
+    """Whether the plan would let one more node come on spot for a replica more; while one moves it has let it."""
+    if wish.moved_replicas:
+        return True
+    demands: list[AcceleratorDemand] = [demand for each in wishes for demand in node_demands(each, None)]
+    one_more = replace(demand_of(wish), wanted_replicas=1, current_replicas=0, capacity_type=CapacityType.SPOT)
+    plan = plan_node_capacity(replace(pool.parameters, slack_nodes=0), [*demands, one_more], seen)
+    limits = {each.name: each.limit_nodes for each in plan.node_pools}
+    return any(limits[each.name] > each.nodes_in_use for each in seen if each.capacity_type is CapacityType.SPOT)

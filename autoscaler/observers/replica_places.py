@@ -1,0 +1,90 @@
+"""On which nodes are a target's replicas, and which of these nodes could become empty?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
+from autoscaler.kubernetes_gateway.watched_objects import WatchedNode, WatchedPod
+from autoscaler.observers.leaving_nodes import departure_of_node
+from autoscaler.observers.replica_groups import belongs_to
+from autoscaler.observers.workload import LivePod, ScaleTarget
+from policies.capacity_split import CapacityType
+from policies.victims import PlacedReplica
+
+# The requests of a pod by (namespace, name), as (when they were counted, how many); None where they are not known.
+InFlight = Callable[[str, str], tuple[float, float] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a target's replicas are, and the on-demand nodes beside them that nothing fills."""
+
+    replicas: Sequence[PlacedReplica]
+    empty_on_demand: int
+
+
+class PlaceSource(Protocol):
+    """Sees where replicas are. Never blocks on the network."""
+
+    def places_of(self, target: ScaleTarget, pods: Sequence[LivePod]) -> Places:
+        """The places of these pods of a target; one that has gone since has none."""
+        ...
+
+
+class ReplicaPlaces:
+    """A PlaceSource by what the watches say of pods and nodes."""
+
+    def __init__(self, cluster: WatchedCluster, in_flight: InFlight) -> None:
+        self._cluster = cluster
+        self._in_flight = in_flight
+
+    def places_of(self, target: ScaleTarget, pods: Sequence[LivePod]) -> Places:
+        """As of this moment."""
+        return self.places(self.pods_of(target, pods))
+
+    def pods_of(self, target: ScaleTarget, pods: Iterable[LivePod]) -> list[WatchedPod]:
+        """The target's own of these pods that are still there."""
+        found = (self._cluster.pods.get((target.namespace, pod.name)) for pod in pods)
+        return [pod for pod in found if pod is not None and belongs_to(pod, target.kind, target.name)]
+
+    def places(self, own: Sequence[WatchedPod]) -> Places:
+        """The places of these pods."""
+        nodes = self._cluster.nodes_by_name()
+        # Pods of DaemonSets go with their node; any other pod keeps it.
+        busy = Counter(pod.node for pod in self._cluster.pods.all() if pod.node is not None and not _is_daemon(pod))
+        mine = Counter(pod.node for pod in own if pod.node is not None)
+        placed = [self._placed(pod, nodes, 0 if pod.node is None else busy[pod.node] - mine[pod.node]) for pod in own]
+        return Places(placed, _empty(own, nodes, busy))
+
+    def _placed(self, pod: WatchedPod, nodes: Mapping[str, WatchedNode], others_on_node: int) -> PlacedReplica:
+        node, requests = nodes.get(pod.node or ""), self._in_flight(pod.namespace, pod.name)
+        return PlacedReplica(
+            name=pod.name,
+            node=pod.node,
+            is_ready=pod.is_ready,
+            work=0.0 if requests is None else requests[1],
+            node_leaves=node is not None and departure_of_node(node) is not None,
+            others_on_node=others_on_node,
+            is_on_spot=node is not None and node.capacity_type == CapacityType.SPOT,
+            is_drained=pod.drained_at_seconds is not None,
+        )
+
+
+def _empty(own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode], busy: Mapping[str, int]) -> int:
+    """On-demand nodes of the NodePools that the pods run on which nothing fills: they are about to go by themselves."""
+    node_pools = {nodes[pod.node].node_pool for pod in own if pod.node is not None and pod.node in nodes}
+    return sum(
+        node.node_pool in node_pools
+        and node.capacity_type != CapacityType.SPOT
+        and departure_of_node(node) is None
+        and not busy.get(node.name)
+        for node in nodes.values()
+    )
+
+
+def _is_daemon(pod: WatchedPod) -> bool:
+    return pod.owner is not None and pod.owner[0] in ("DaemonSet", "Node")

@@ -1,0 +1,243 @@
+"""What is asked for beside the plan so that replicas go back to spot, and when that is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from policies.accelerator_sharing import AcceleratorAllowance
+from policies.constraints.spot_return import LOOKING_SECONDS, REST_SECONDS
+from policies.decision import ScalingDecision, decide
+from policies.decision_input import DecisionInput
+from policies.history import ScalingHistory, with_rescale
+from policies.observation import ObservationUnavailable, ReplicaCounts
+from policies.reasons import Reason
+from policies.signals import Signal
+from policies.spot_return import SpotReturn
+from tests.builders import NOW, a_decision_input, a_history, a_policy, an_even_signal, an_observation
+
+TICK_SECONDS = 15.0
+WINDOW_SECONDS = 60.0
+PLANNED = 10
+SIGNALS = {"waitingRequests": {"perReplica": 4}}
+BEHAVIOR = {"scaleDown": {"stabilizationWindowSeconds": int(WINDOW_SECONDS)}}
+OFFER = SpotReturn(can_buy_spot=True, replicas_on_spot=6, nodes_beyond_floor=2, surge_replicas=1)
+
+
+@dataclass
+class Pool:
+    """Ten replicas that all serve, of which two could be on spot; every count that is decided is written."""
+
+    offer: SpotReturn | None = OFFER
+    needed: int = PLANNED
+    counts: ReplicaCounts = field(default_factory=lambda: ReplicaCounts(PLANNED, PLANNED, PLANNED))
+    history: ScalingHistory = field(default_factory=lambda: a_history())
+    now_seconds: float = NOW
+    is_seen: bool = True
+    allowance: AcceleratorAllowance | None = None
+    more: dict[str, object] = field(default_factory=dict)
+
+    def decision_input(self) -> DecisionInput:
+        policy = a_policy(signals=SIGNALS, behavior=BEHAVIOR, coldStart={"priorSeconds": 30}, **self.more)
+        serving = self.counts.serving
+        metrics = (
+            an_observation({Signal.WAITING_REQUESTS: an_even_signal(4.0 * self.needed, serving)}, ready=serving)
+            if self.is_seen
+            else ObservationUnavailable(Reason.METRICS_UNAVAILABLE, "down")
+        )
+        made = a_decision_input(
+            policy, metrics, replicas=self.counts, history=self.history, now_seconds=self.now_seconds
+        )
+        return replace(made, spot_return=self.offer, accelerator_allowance=self.allowance)
+
+    def tick(self) -> ScalingDecision:
+        decision_input = self.decision_input()
+        decision = decide(decision_input)
+        self.history = decision.next_history
+        if decision.desired_replicas != self.counts.spec:
+            behavior = decision_input.parameters.behavior
+            planned = decision.desired_replicas - self.history.replaced_replicas
+            self.history = with_rescale(self.history, behavior, self.now_seconds, planned, planned)
+            self.history = replace(self.history, last_seen_replicas=decision.desired_replicas)
+        self.counts = replace(self.counts, spec=decision.desired_replicas, status=decision.desired_replicas)
+        self.now_seconds += TICK_SECONDS
+        return decision
+
+    def until(self, desired: int, ticks: int = 20) -> ScalingDecision:
+        for _ in range(ticks):
+            decision = self.tick()
+            if decision.desired_replicas == desired:
+                return decision
+        raise AssertionError(f"{desired} is not asked for within {ticks} ticks")
+
+    def moving(self) -> Pool:
+        """One more has been asked for, and starts."""
+        self.until(PLANNED + 1)
+        self.counts = replace(self.counts, starting=1)
+        return self
+
+    def all_serve(self, on_spot: int) -> None:
+        assert self.offer is not None
+        self.counts = ReplicaCounts(self.counts.spec, self.counts.spec, self.counts.spec)
+        self.offer = replace(self.offer, replicas_on_spot=on_spot)
+
+
+def step_of(decision: ScalingDecision) -> tuple[Reason, str]:
+    step = next(step for step in decision.steps if step.name == "spotReturn")
+    return step.reason, step.message
+
+
+def test_one_more_is_asked_for_after_a_calm_window_and_as_many_go_when_it_serves_on_spot() -> None:
+    pool = Pool()
+    assert [pool.tick().desired_replicas for _ in range(4)] == [10, 10, 10, 10]
+    begun = pool.tick()
+    assert (begun.desired_replicas, begun.reason) == (11, Reason.RETURNING_TO_SPOT)
+    assert "11 asked for: 2 nodes on demand beyond the floor" in begun.message
+
+    pool.counts = replace(pool.counts, starting=1)
+    assert [pool.tick().desired_replicas for _ in range(6)] == [11] * 6, "until it serves"
+    pool.all_serve(on_spot=7)
+    ended = pool.tick()
+    assert (ended.desired_replicas, ended.reason) == (10, Reason.RETURNING_TO_SPOT)
+    assert "1 replica more on spot: 1 go on demand" in ended.message
+    assert not [event for event in pool.history.scale_events if event.change], "rate policies saw nothing of it"
+
+    pool.all_serve(on_spot=7)
+    assert [pool.tick().desired_replicas for _ in range(5)] == [10, 10, 10, 10, 11], "the next after another window"
+
+
+def test_victims_that_end_their_requests_first_are_no_new_beginning() -> None:
+    pool = Pool().moving()
+    pool.all_serve(on_spot=7)
+    assert pool.tick().desired_replicas == 10
+    for _ in range(10):
+        # One is out of the router still, and so the count has not been written.
+        pool.counts = replace(pool.counts, spec=11, status=11)
+        pool.history = replace(pool.history, last_seen_replicas=11)
+        decision = decide(pool.decision_input())
+        assert decision.desired_replicas == 10
+        pool.history = decision.next_history
+        pool.now_seconds += TICK_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param(
+            {"offer": replace(OFFER, surge_replicas=0, because="no room")}, "no room", id="nodes have no room"
+        ),
+        pytest.param({"more": {"maxReplicas": 10}}, "the maximum and the accelerators leave 0", id="the maximum"),
+        pytest.param(
+            {"allowance": AcceleratorAllowance(10, "80 accelerators")}, "leave 0", id="the share of the accelerators"
+        ),
+    ],
+)
+def test_a_surge_that_has_no_room_is_refused_and_said(change: dict[str, object], words: str) -> None:
+    pool = Pool(**change)  # type: ignore[arg-type]
+    for _ in range(10):
+        decision = pool.tick()
+        assert decision.desired_replicas == 10
+    reason, message = step_of(decision)
+    assert reason is Reason.RETURN_REFUSED
+    assert message.startswith("2 nodes on demand beyond the floor")
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"counts": ReplicaCounts(10, 10, 9, starting=1)}, id="a replica starts"),
+        pytest.param({"counts": ReplicaCounts(10, 11, 10)}, id="a rollout goes on"),
+        pytest.param({"counts": ReplicaCounts(10, 10, 10, terminating=1)}, id="a replica ends"),
+        pytest.param({"more": {"mode": "ScaleUpOnly"}}, id="nobody may go"),
+        pytest.param({"offer": None}, id="nothing is to be moved"),
+        pytest.param({"is_seen": False}, id="nothing is seen"),
+        pytest.param({"offer": replace(OFFER, surge_replicas=0, waits=True)}, id="an emptied node has not gone yet"),
+    ],
+)
+def test_nothing_is_moved_while_something_else_goes_on(change: dict[str, object]) -> None:
+    pool = Pool(**change)  # type: ignore[arg-type]
+    counts = pool.counts
+    for _ in range(10):
+        decision = pool.tick()
+        pool.counts = counts
+        assert decision.desired_replicas == 10
+        assert Reason.RETURN_REFUSED not in {step.reason for step in decision.steps}
+
+
+def test_growth_takes_what_was_to_move() -> None:
+    pool = Pool().moving()
+    pool.needed = 14
+    grown = pool.tick()
+    assert grown.desired_replicas == 14
+    assert pool.history.spot_return is None
+    assert pool.history.replaced_replicas == 0
+
+
+def test_a_replica_that_leaves_is_replaced_by_what_was_to_move() -> None:
+    pool = Pool().moving()
+    pool.counts = ReplicaCounts(11, 11, 10, leaving=1, leaving_ready=1)
+    decision = pool.tick()
+    assert decision.desired_replicas == 11
+    assert pool.history.spot_return is None
+
+
+def test_what_does_not_come_is_given_up_and_tried_again_after_a_rest() -> None:
+    pool = Pool().moving()
+    begun_at_seconds = pool.now_seconds - TICK_SECONDS
+    given_up = pool.until(PLANNED, ticks=100)
+    limit_seconds = pool.decision_input().cold_start.start_limit_seconds + LOOKING_SECONDS
+    assert pool.now_seconds - TICK_SECONDS - begun_at_seconds >= limit_seconds
+    assert step_of(given_up)[0] is Reason.RETURN_REFUSED
+    assert "the way back to spot is given up: after" in step_of(given_up)[1]
+
+    rested_since = pool.now_seconds
+    pool.all_serve(on_spot=6)
+    assert "tried again in" in step_of(pool.tick())[1]
+    pool.until(PLANNED + 1, ticks=200)
+    assert pool.now_seconds - rested_since >= REST_SECONDS - 2 * TICK_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param({"offer": SpotReturn(can_buy_spot=False, replicas_on_spot=6)}, "spot cannot be had", id="drought"),
+        pytest.param({"counts": ReplicaCounts(11, 11, 10, stuck=1)}, "1 replica stuck", id="it is stuck"),
+        pytest.param({"allowance": AcceleratorAllowance(10, "x")}, "leave no room any more", id="another needs them"),
+    ],
+)
+def test_a_way_back_that_cannot_go_on_is_given_up_at_once(change: dict[str, object], words: str) -> None:
+    pool = Pool().moving()
+    for name, value in change.items():
+        setattr(pool, name, value)
+    decision = pool.tick()
+    assert decision.desired_replicas == PLANNED
+    reason, message = step_of(decision)
+    assert reason is Reason.RETURN_REFUSED
+    assert words in message
+
+
+def test_what_stands_beside_the_plan_stays_while_nothing_is_seen() -> None:
+    pool = Pool().moving()
+    pool.is_seen = False
+    assert [pool.tick().desired_replicas for _ in range(5)] == [11] * 5
+    pool.is_seen = True
+    pool.all_serve(on_spot=7)
+    pool.until(PLANNED)
+
+
+def test_a_count_that_somebody_else_sets_is_a_fact() -> None:
+    pool = Pool().moving()
+    pool.counts = ReplicaCounts(13, 13, 13)
+    pool.tick()
+    assert pool.history.spot_return is None
+    assert pool.history.replaced_replicas == 0
+
+
+def test_a_write_that_failed_is_asked_for_again() -> None:
+    pool = Pool()
+    pool.until(PLANNED + 1)
+    pool.counts = ReplicaCounts(10, 10, 10)
+    pool.history = replace(pool.history, last_seen_replicas=10)
+    assert pool.tick().desired_replicas == 11
