@@ -6,8 +6,8 @@ exactly their mean, as somebody who knows the future knows them too, and no node
 windows the largest u is sought at which 99.5 % of the requests meet their objectives: between two that were tried,
 where the logarithm of the missed share would be that of 0.5 %. The plan with the fewest accelerator-hours counts. It is
 the best of this family, and so at least what the very best plan would need. Of a long load only six evenly spaced parts
-are run in the search, and the hours of the whole plan are counted up. Where even a fleet of several times the work gets
-less than 99.5 %, the target is half a point below what that fleet gets.
+are run in the search, and the hours of the whole plan are counted up. Where even the most generous plan, of four times
+the work, gets less than 99.5 %, the target is half a point below what that one gets.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ FEWEST_PLANS, MOST_PLANS = 8, 24
 FIRST_TRIALS, LATER_TRIALS = 5, 3  # of a window
 AROUND = 0.12  # another window, or another cold start, moves the utilisation only a little
 CLOSE_ENOUGH = 0.0003  # above the target
+SHORT_OF_ALL = 0.005  # of what the most generous plan gets, where that is less than the target
 LEAST_GAIN = 0.005  # of twice as many replicas in a fixed fleet; less is none
 IDENTITY = PoolIdentity("replay", "clairvoyant", "clairvoyant", "vllm")
 
@@ -86,17 +87,19 @@ def find_clairvoyant(
 ) -> Clairvoyant | None:
     """The cheapest plan that meets the target; None where the search was stopped or there is no request.
 
-    `near` is the plan for the same load with another cold start: the search begins around it.
+    `near` is the plan for the same load with another cold start: the search begins around it, and anew where nothing
+    there meets the target.
     """
     if not len(drawn):
         return None
     search = _Search(stage, drawn, seed)
     plans = max(FEWEST_PLANS, min(MOST_PLANS, SEARCH_REQUESTS // search.requests_of_a_trial))
-    target = search.reachable_target() if near is None else near.target
     best: Clairvoyant | None = None
-    low, high, steps = LEAST_UTILISATION, MOST_UTILISATION, FIRST_TRIALS
-    if near is not None:
-        low, high, steps = near.utilisation - AROUND, near.utilisation + AROUND, LATER_TRIALS
+    if near is None:
+        best = search.most_generous()
+        low, high, steps, target = LEAST_UTILISATION, MOST_UTILISATION, FIRST_TRIALS, best.target
+    else:
+        low, high, steps, target = near.utilisation - AROUND, near.utilisation + AROUND, LATER_TRIALS, near.target
     for window in WINDOWS_SECONDS:
         if best is not None and search.tried + steps > plans:
             break
@@ -111,7 +114,9 @@ def find_clairvoyant(
                 best.utilisation + AROUND,
                 LATER_TRIALS,
             )
-    return None if best is None else replace(best, plans_tried=search.tried)
+    if best is None:
+        return find_clairvoyant(stage, drawn, seed)
+    return replace(best, plans_tried=search.tried)
 
 
 class _Search:
@@ -132,10 +137,12 @@ class _Search:
         self._parts = _parts(stage, drawn)
         self.requests_of_a_trial = sum(len(part.drawn) for part in self._parts)
 
-    def reachable_target(self) -> float:
-        """99.5 %, or half a point below what the most generous plan of the family gets."""
-        trial = self._try(self.plan(WINDOWS_SECONDS[0], LEAST_UTILISATION))
-        return min(TARGET, trial.attainment - 0.005)
+    def most_generous(self) -> Clairvoyant:
+        """The plan with the most replicas of the family, which says what can be reached."""
+        counts = self.plan(WINDOWS_SECONDS[0], LEAST_UTILISATION)
+        trial = self._try(counts)
+        target = TARGET if trial.attainment >= TARGET else trial.attainment - SHORT_OF_ALL
+        return _plan_of(counts, trial, target, LEAST_UTILISATION, WINDOWS_SECONDS[0])
 
     def plan(self, window_seconds: float, utilisation: float) -> tuple[int, ...]:
         """The counts by bin."""
@@ -161,16 +168,7 @@ class _Search:
             missed[middle] = 1.0 - trial.attainment
             if trial.attainment >= target:
                 low = middle
-                found = Clairvoyant(
-                    counts=counts,
-                    accelerator_hours=trial.accelerator_hours,
-                    replica_hours=trial.replica_hours,
-                    attainment=trial.attainment,
-                    target=target,
-                    utilisation=middle,
-                    window_seconds=window_seconds,
-                    plans_tried=0,
-                )
+                found = _plan_of(counts, trial, target, middle, window_seconds)
                 best = found if best is None or found.accelerator_hours < best.accelerator_hours else best
                 if trial.attainment < target + CLOSE_ENOUGH:
                     break
@@ -214,6 +212,21 @@ class _Trial:
     attainment: float
     replica_hours: float  # of the whole plan
     accelerator_hours: float
+
+
+def _plan_of(
+    counts: tuple[int, ...], trial: _Trial, target: float, utilisation: float, window_seconds: float
+) -> Clairvoyant:
+    return Clairvoyant(
+        counts=counts,
+        accelerator_hours=trial.accelerator_hours,
+        replica_hours=trial.replica_hours,
+        attainment=trial.attainment,
+        target=target,
+        utilisation=utilisation,
+        window_seconds=window_seconds,
+        plans_tried=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
