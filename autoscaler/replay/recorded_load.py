@@ -55,8 +55,8 @@ def read_recorded_load(
             f"{where}: no finished request from {time.starts_at_seconds:.0f} to {time.ends_at_seconds:.0f}; is the "
             "target's name right, and were its pods scraped then?"
         )
-    requests = np.where(known, requests, np.nan)
-    at_least = np.where(known & (requests > 0), requests, 1.0)
+    requests, inputs, outputs = (np.where(known, values, np.nan) for values in (requests, inputs, outputs))
+    at_least = np.where(requests > 0, requests, 1.0)
     missing = int((~known).sum())
     assumptions: tuple[str, ...] = (f"{where}: requests count by the minute in which they finished",)
     if missing:
@@ -65,8 +65,8 @@ def read_recorded_load(
         time.starts_at_seconds - TRACE_BEGINS_AT_SECONDS,
         float(BIN_SECONDS),
         requests,
-        np.maximum(1.0, np.nan_to_num(inputs) / at_least),
-        np.maximum(1.0, np.nan_to_num(outputs) / at_least),
+        np.maximum(1.0, inputs / at_least),
+        np.maximum(1.0, outputs / at_least),
         assumptions,
     )
 

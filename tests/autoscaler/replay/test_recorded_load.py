@@ -55,7 +55,8 @@ def test_the_load_has_its_rates_and_its_own_time() -> None:
 def test_minutes_that_were_not_recorded_are_named_and_not_taken_for_zero() -> None:
     source = RecordedCounters(missing=frozenset({3, 4}))
     trace = read_recorded_load(source, QuerySettings(), POOL, RecordedTime(STARTS, STARTS + 1800.0))
-    assert np.flatnonzero(np.isnan(trace.requests_per_second)).tolist() == [3, 4]
+    for values in (trace.requests_per_second, trace.input_tokens_per_request, trace.output_tokens_per_request):
+        assert np.flatnonzero(np.isnan(values)).tolist() == [3, 4]
     assert "2 of 30 minutes were not recorded" in trace.assumptions[1]
 
 
