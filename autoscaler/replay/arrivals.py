@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
@@ -26,14 +27,20 @@ def arrivals(
     """
     if len(trace) == 0:
         raise TraceError("the trace has no requests in the part that was asked for")
-    offset = starts_at_seconds - from_trace_seconds
+    pieces = _pieces(trace, starts_at_seconds - from_trace_seconds, from_trace_seconds, shared_prefix_tokens, repeats)
+    return chain.from_iterable(pieces)
+
+
+def _pieces(
+    trace: RequestTrace, offset: float, from_trace_seconds: float, shared_prefix_tokens: int, repeats: bool
+) -> Iterator[Iterator[Request]]:
+    """The requests some rows at a time: as Python numbers a day of a busy pool would fill a gigabyte."""
     skipped = int(np.searchsorted(trace.arrival_seconds, from_trace_seconds))
     while True:
-        # Piece by piece: as Python numbers a day of a busy pool would fill a gigabyte.
         for start in range(skipped, len(trace), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
             inputs = trace.input_tokens[rows]
-            yield from map(
+            yield map(
                 Request,
                 (offset + trace.arrival_seconds[rows]).tolist(),
                 inputs.tolist(),

@@ -13,7 +13,6 @@ from autoscaler.observers.workload import ScaleTarget, Workload, WorkloadUnavail
 from autoscaler.replay.fluid_pool import FluidPool
 from autoscaler.replay.promql_reading import NotUnderstoodError, read_promql
 from autoscaler.replay.simulated_prometheus import SimulatedPrometheus, unsimulated_metrics
-from policies.cold_start import learn_cold_start
 from policies.observation import MetricsObservation, ObservationUnavailable, PoolLatency, QueryUnknown, QueryValue
 from policies.reasons import Reason
 from policies.recommenders.pending_requests import PENDING_REQUESTS
@@ -50,7 +49,7 @@ class FluidFleet:
 
     def observe_workload(self, scaler: InferenceScaler, now_seconds: float) -> Workload | WorkloadUnavailable:
         """The pool's pods as they are at the time the fleet was advanced to. Nothing is ever stuck here."""
-        pool = self._pool
+        pool, seen = self._pool, self._pool.seen_starts
         if scaler.key != pool.setup.key:
             return WorkloadUnavailable(Reason.TARGET_NOT_FOUND, f"{scaler.name} is not part of the simulated fleet")
         return Workload(
@@ -58,8 +57,8 @@ class FluidFleet:
             replicas=pool.replicas,
             pods=pool.pods,
             is_rolling_out=False,
-            cold_start=learn_cold_start(pool.starts, scaler.spec.cold_start.prior_seconds) if pool.starts else None,
-            starts=pool.starts,
+            cold_start=seen.learned(scaler.spec.cold_start.prior_seconds) if seen.starts else None,
+            starts=seen.starts,
         )
 
     def observe_metrics(

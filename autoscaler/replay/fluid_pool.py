@@ -16,10 +16,11 @@ from autoscaler.replay.fluid_replica import ReplicaLimits, replica_limits, runni
 from autoscaler.replay.outcomes import RequestOutcomes
 from autoscaler.replay.replica_set import ReplicaSet
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample
+from autoscaler.replay.seen_starts import SeenStarts
 from autoscaler.replay.serving_counters import INTER_TOKEN_LATENCY_EDGES, TIME_TO_FIRST_TOKEN_EDGES, ServingSnapshot
 from autoscaler.replay.simulated_pool import CountChange, PoolSetup
 from autoscaler.replay.trace_load import LoadBins
-from policies.cold_start import KEPT_STARTS, ObservedStart
+from policies.cold_start import ObservedStart
 from policies.observation import ReplicaCounts
 
 # Lengths of requests that differ by less than this are taken for the same.
@@ -63,7 +64,7 @@ class FluidPool:
         self.replica_seconds = 0.0  # of all pods that exist, starting and draining ones too
         self.short_seconds = 0.0
         self.count_changes: list[CountChange] = []
-        self.starts: tuple[ObservedStart, ...] = ()  # the last that have ended, oldest first
+        self.seen_starts = SeenStarts()
         self._load = load
         self._started_at = started_at_seconds
         self._limits: dict[tuple[int, int], ReplicaLimits] = {}
@@ -199,8 +200,7 @@ class FluidPool:
 
     def _change_replicas(self) -> None:
         for pod in self._replicas.start_ready(self.now_seconds):
-            start = ObservedStart(None, None, self.now_seconds - pod.created_at)
-            self.starts = (*self.starts, start)[-KEPT_STARTS:]
+            self.seen_starts.add(ObservedStart(None, None, self.now_seconds - pod.created_at))
         draining = self._replicas.draining
         if draining:
             self._replicas.draining = [pod for pod in draining if pod.ends_at > self.now_seconds]
@@ -220,9 +220,9 @@ class FluidPool:
             finished_generation_tokens=answers,
             prefix_queried_tokens=prompts,
             prefix_hit_tokens=0,
-            time_to_first_token_counts=(0,) * (len(TIME_TO_FIRST_TOKEN_EDGES) + 1),
-            inter_token_latency_counts=(0,) * (len(INTER_TOKEN_LATENCY_EDGES) + 1),
+            time_to_first_token_counts=(0.0,) * (len(TIME_TO_FIRST_TOKEN_EDGES) + 1),
+            inter_token_latency_counts=(0.0,) * (len(INTER_TOKEN_LATENCY_EDGES) + 1),
             inter_token_latency_seconds=0.0,
-            time_per_output_token_counts=(0,) * (len(INTER_TOKEN_LATENCY_EDGES) + 1),
+            time_per_output_token_counts=(0.0,) * (len(INTER_TOKEN_LATENCY_EDGES) + 1),
             time_per_output_token_seconds=0.0,
         )

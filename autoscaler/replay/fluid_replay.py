@@ -12,6 +12,7 @@ import numpy as np
 
 from autoscaler.replay.fluid_fleet import FluidFleet
 from autoscaler.replay.fluid_pool import FluidPool
+from autoscaler.replay.garbage_collection import without_garbage_collection
 from autoscaler.replay.outcomes import RequestLatencies
 from autoscaler.replay.pool_policy import PoolPolicy
 from autoscaler.replay.replay import ReplayRun
@@ -54,7 +55,8 @@ def fluid_replay(
     fleet, recorder = FluidFleet(pool), TimelineRecorder(pool, step_seconds)
     parts: Sequence[Recurring] = [*policy.controllers(fleet), recorder]
     parts = [_Rarer(part, max(part.interval_seconds, step_seconds)) for part in parts]
-    ended_at = play(fleet, parts, run.ends_at_seconds, (), goes_on)
+    with without_garbage_collection():
+        ended_at = play(fleet, parts, run.ends_at_seconds, (), goes_on)
     replica_hours = pool.replica_seconds / 3600.0
     accelerator_hours = replica_hours * setup.profile.accelerators_per_replica
     return PoolResult(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from autoscaler.replay.outcomes import LatencyObjectives
 from autoscaler.replay.replica_profile import ReplicaProfile
 from autoscaler.replay.replica_work import FULL_SHARE
+from autoscaler.replay.step_law import StepLaw, step_law
 from autoscaler.replay.trace import INPUT_SPREAD
 
 _HALVINGS = 24
@@ -39,20 +40,21 @@ def replica_limits(
 
     Never 0: a replica that is too slow with a single sequence has the rate of one.
     """
-    most = _most_sequences(profile, input_tokens, output_tokens)
+    law = step_law(profile)
+    most = _most_sequences(law, input_tokens, output_tokens)
     objective = objectives.inter_token_latency_seconds
     sequences = most
-    if token_gap_seconds(profile, most, input_tokens, output_tokens) > objective:
+    if _gap_seconds(law, most, input_tokens, output_tokens) > objective:
         low, sequences = 0.0, most
         for _ in range(_HALVINGS):
             middle = (low + sequences) / 2.0
-            if token_gap_seconds(profile, middle, input_tokens, output_tokens) > objective:
+            if _gap_seconds(law, middle, input_tokens, output_tokens) > objective:
                 sequences = middle
             else:
                 low = middle
         sequences = max(low, min(1.0, most))
-    at_most = _rate(profile, most, input_tokens, output_tokens)
-    return ReplicaLimits(min(_rate(profile, sequences, input_tokens, output_tokens), at_most), at_most)
+    at_most = _rate(law, most, input_tokens, output_tokens)
+    return ReplicaLimits(min(_rate(law, sequences, input_tokens, output_tokens), at_most), at_most)
 
 
 def token_gap_seconds(profile: ReplicaProfile, sequences: float, input_tokens: float, output_tokens: float) -> float:
@@ -61,21 +63,25 @@ def token_gap_seconds(profile: ReplicaProfile, sequences: float, input_tokens: f
     Most steps only decode. One in which a prompt, or a part of it, is computed takes so much longer as the step-time
     law says; spreading all prompts evenly over all steps would hide that time behind reading the weights.
     """
+    return _gap_seconds(step_law(profile), sequences, input_tokens, output_tokens)
+
+
+def _gap_seconds(law: StepLaw, sequences: float, input_tokens: float, output_tokens: float) -> float:
     inputs, outputs = max(input_tokens, 1.0), max(output_tokens, 1.0)
     prefill_tokens = sequences * inputs / outputs  # of a mean step
-    in_one_step = min(float(profile.maximum_batched_tokens), max(inputs, prefill_tokens))
-    decoding = profile.seconds_per_decode_token * sequences
+    in_one_step = min(float(law.maximum_batched_tokens), max(inputs, prefill_tokens))
+    decoding = law.seconds_per_decode_token * sequences
     with_prompt = math.hypot(
-        _weights(profile, sequences + in_one_step), profile.seconds_per_prefill_token * in_one_step + decoding
+        law.weight_seconds(sequences + in_one_step), law.seconds_per_prefill_token * in_one_step + decoding
     )
-    without = math.hypot(_weights(profile, sequences), decoding)
+    without = math.hypot(law.weight_seconds(sequences), decoding)
     return (
-        profile.step_overhead_seconds
-        + profile.seconds_per_sequence * sequences
+        law.step_overhead_seconds
+        + law.seconds_per_sequence * sequences
         + without
         + prefill_tokens / in_one_step * (with_prompt - without)
-        + profile.seconds_per_context_token * sequences * (inputs + outputs / 2.0)
-        + profile.seconds_per_attended_pair * prefill_tokens * inputs * _MEAN_OF_SQUARES / 2.0
+        + law.seconds_per_context_token * sequences * (inputs + outputs / 2.0)
+        + law.seconds_per_attended_pair * prefill_tokens * inputs * _MEAN_OF_SQUARES / 2.0
     )
 
 
@@ -101,35 +107,28 @@ def running_requests(profile: ReplicaProfile, per_second: float, input_tokens: f
     The time of an answer depends on how many there are, so the number is sought at which both agree. At most what the
     cache holds.
     """
-    high = _most_sequences(profile, input_tokens, output_tokens)
+    law = step_law(profile)
+    high = _most_sequences(law, input_tokens, output_tokens)
     if per_second <= 0:
         return 0.0
-    if per_second >= _rate(profile, high, input_tokens, output_tokens):
+    if per_second >= _rate(law, high, input_tokens, output_tokens):
         return high
     low = 0.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        if per_second > _rate(profile, middle, input_tokens, output_tokens):
+        if per_second > _rate(law, middle, input_tokens, output_tokens):
             low = middle
         else:
             high = middle
     return high
 
 
-def _most_sequences(profile: ReplicaProfile, input_tokens: float, output_tokens: float) -> float:
+def _most_sequences(law: StepLaw, input_tokens: float, output_tokens: float) -> float:
     held_tokens = max(input_tokens, 1.0) + max(output_tokens, 1.0) / 2.0
-    return min(float(profile.maximum_sequences), FULL_SHARE * profile.kv_capacity_tokens / held_tokens)
+    return min(float(law.maximum_sequences), FULL_SHARE * law.kv_capacity_tokens / held_tokens)
 
 
-def _rate(profile: ReplicaProfile, sequences: float, input_tokens: float, output_tokens: float) -> float:
+def _rate(law: StepLaw, sequences: float, input_tokens: float, output_tokens: float) -> float:
     """Requests a second with so many sequences at a time."""
-    gap = token_gap_seconds(profile, sequences, input_tokens, output_tokens)
+    gap = _gap_seconds(law, sequences, input_tokens, output_tokens)
     return sequences / (max(output_tokens, 1.0) * gap)
-
-
-def _weights(profile: ReplicaProfile, tokens: float) -> float:
-    """Reading the weights of a step with so many tokens, and the experts that they need."""
-    if not profile.expert_read_seconds:
-        return profile.weight_read_seconds
-    unread = math.pow(1.0 - profile.active_expert_share, tokens)
-    return profile.weight_read_seconds + profile.expert_read_seconds * (1.0 - unread)

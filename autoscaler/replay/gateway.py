@@ -75,9 +75,11 @@ class Gateway:
 
     def _look(self, replicas: Sequence[ServingReplica], loads: list[int], at_seconds: float) -> None:
         """Sees which requests have finished."""
+        all_finished: list[Request] = []
         for place, replica in enumerate(replicas):
             if replica.quiet_until_seconds < at_seconds:
                 finished = replica.advance(at_seconds, leaves_last_run=True)
                 if finished:
-                    self._outcomes.add_finished(finished)
                     loads[place] -= len(finished)
+                    all_finished += finished
+        self._outcomes.add_finished(all_finished)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
 
 from autoscaler.replay.faults import Fault
+from autoscaler.replay.garbage_collection import without_garbage_collection
 from autoscaler.replay.node_result import node_result
 from autoscaler.replay.node_setup import NodesSetup
 from autoscaler.replay.pool_policy import PoolPolicy
@@ -58,12 +59,13 @@ def replay(
     pool = fleet.pools[setup.key]
     recorder = TimelineRecorder(pool, READING_SECONDS, fleet.nodes)
     parts = (*policy.controllers(fleet), recorder)
-    ended_at = play(fleet, parts, run.ends_at_seconds, _events(run, pool), goes_on)
-    was_stopped = ended_at < run.ends_at_seconds
-    nodes = None if fleet.nodes is None else node_result(fleet.nodes, ended_at)
-    cost = CostSoFar(pool.replica_seconds, ended_at, nodes)
-    if not was_stopped:
-        _finish(fleet, pool, ended_at)
+    with without_garbage_collection():
+        ended_at = play(fleet, parts, run.ends_at_seconds, _events(run, pool), goes_on)
+        was_stopped = ended_at < run.ends_at_seconds
+        nodes = None if fleet.nodes is None else node_result(fleet.nodes, ended_at)
+        cost = CostSoFar(pool.replica_seconds, ended_at, nodes)
+        if not was_stopped:
+            _finish(fleet, pool, ended_at)
     return pool_result(
         pool,
         policy.name,

@@ -37,8 +37,8 @@ class LeastLoaded:
     def choose(self, ready: Sequence[SimulatedPod], loads: Sequence[int]) -> int:
         """The least loaded."""
         self._turn = turn = (self._turn + 1) % len(loads)
-        least = min(loads)
-        return loads.index(least, turn) if least in loads[turn:] else loads.index(least)
+        place = loads.index(least := min(loads))
+        return loads.index(least, turn) if place < turn and least in loads[turn:] else place
 
 
 class RoundRobin:

@@ -60,10 +60,10 @@ class ServingSnapshot:
     finished_generation_tokens: int
     prefix_queried_tokens: int
     prefix_hit_tokens: int
-    time_to_first_token_counts: tuple[int, ...]
-    inter_token_latency_counts: tuple[int, ...]
+    time_to_first_token_counts: tuple[float, ...]  # whole numbers
+    inter_token_latency_counts: tuple[float, ...]
     inter_token_latency_seconds: float
-    time_per_output_token_counts: tuple[int, ...]  # one observation a request
+    time_per_output_token_counts: tuple[float, ...]  # one observation a request
     time_per_output_token_seconds: float
 
 
@@ -111,9 +111,9 @@ class ServingCounters:
             finished_generation_tokens=self.finished_generation_tokens,
             prefix_queried_tokens=self.prefix_queried_tokens,
             prefix_hit_tokens=self.prefix_hit_tokens,
-            time_to_first_token_counts=tuple(map(int, self.time_to_first_token.counts)),
-            inter_token_latency_counts=tuple(map(int, self.inter_token_latency.counts)),
+            time_to_first_token_counts=tuple(self.time_to_first_token.counts),
+            inter_token_latency_counts=tuple(self.inter_token_latency.counts),
             inter_token_latency_seconds=self.inter_token_latency.seconds,
-            time_per_output_token_counts=tuple(map(int, self.time_per_output_token.counts)),
+            time_per_output_token_counts=tuple(self.time_per_output_token.counts),
             time_per_output_token_seconds=self.time_per_output_token.seconds,
         )

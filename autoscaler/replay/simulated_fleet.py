@@ -15,7 +15,6 @@ from autoscaler.replay.serving_replica import Request
 from autoscaler.replay.simulated_metrics import SimulatedMetrics
 from autoscaler.replay.simulated_nodes import STEP_SECONDS, SimulatedNodes
 from autoscaler.replay.simulated_pool import PoolSetup, SimulatedPool
-from policies.cold_start import learn_cold_start
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.reasons import Reason
 
@@ -80,7 +79,8 @@ class SimulatedFleet:
                 Reason.TARGET_NOT_FOUND,
                 f"{reference.kind} {scaler.namespace}/{reference.name} is not part of the simulated fleet",
             )
-        cold_start = learn_cold_start(pool.starts, scaler.spec.cold_start.prior_seconds)
+        seen = pool.seen_starts
+        cold_start = seen.learned(scaler.spec.cold_start.prior_seconds)
         parts = _parts(pool)
         asked_for = self.asked_for(scaler.key, parts) if parts else None
         counts = pool.replicas if asked_for is None else pool.replicas_of(asked_for)
@@ -91,8 +91,8 @@ class SimulatedFleet:
             pods=pool.pods,
             is_rolling_out=pool.is_rolling_out,
             accelerators_per_replica=None if self.nodes is None else pool.setup.profile.accelerators_per_replica,
-            cold_start=cold_start if pool.starts else None,
-            starts=pool.starts,
+            cold_start=cold_start if seen.starts else None,
+            starts=seen.starts,
             parts=parts,
         )
 

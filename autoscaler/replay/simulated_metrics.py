@@ -173,12 +173,12 @@ def _increase(
 def _buckets(
     edges: Sequence[float],
     windows: Sequence[tuple[ScrapedSample, ScrapedSample]],
-    counts: Callable[[ServingSnapshot], Sequence[int]],
+    counts: Callable[[ServingSnapshot], Sequence[float]],
 ) -> dict[float, float]:
     """Cumulative counts by upper edge, as an engine exposes them."""
-    added = [0] * (len(edges) + 1)
+    added = [0.0] * (len(edges) + 1)
     if windows:
         later = map(sum, zip(*(counts(last.page) for _, last in windows), strict=True))
         earlier = map(sum, zip(*(counts(first.page) for first, _ in windows), strict=True))
         added = list(map(sub, later, earlier))
-    return dict(zip((*edges, math.inf), accumulate(map(float, added)), strict=True))
+    return dict(zip((*edges, math.inf), accumulate(added), strict=True))

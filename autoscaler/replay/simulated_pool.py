@@ -18,10 +18,11 @@ from autoscaler.replay.replica_profile import ReplicaProfile
 from autoscaler.replay.replica_set import ReplicaSet, SimulatedPod
 from autoscaler.replay.routers import ROUTERS, RouterName
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample, ScrapeSettings
+from autoscaler.replay.seen_starts import SeenStarts
 from autoscaler.replay.serving_counters import ServingSnapshot
 from autoscaler.replay.serving_replica import Request
 from policies.capacity_split import CapacityType, TargetCounts
-from policies.cold_start import KEPT_STARTS, ObservedStart
+from policies.cold_start import ObservedStart
 from policies.observation import ReplicaCounts
 
 # Starts, drains and scrapes happen on this grid.
@@ -109,7 +110,7 @@ class SimulatedPool:
         self._gateway = Gateway(requests, router, setup.profile, self.outcomes)
         self._ended_preemptions = 0
         self._next_beat = started_at_seconds
-        self.starts: tuple[ObservedStart, ...] = ()  # the last that have ended, oldest first
+        self.seen_starts = SeenStarts()
         self._uses_nodes = False
         first, *others = setup.kinds
         self._counts: dict[CapacityType | None, int] = {first: setup.initial_replicas, **dict.fromkeys(others, 0)}
@@ -344,8 +345,7 @@ class SimulatedPool:
         for pod in ready:
             if pod.created_at < now_seconds:
                 waited = pod.node_seconds
-                start = ObservedStart(waited, None, now_seconds - pod.created_at - (waited or 0.0))
-                self.starts = (*self.starts, start)[-KEPT_STARTS:]
+                self.seen_starts.add(ObservedStart(waited, None, now_seconds - pod.created_at - (waited or 0.0)))
             pod.ready_at = now_seconds
             pod.serving.now_seconds = now_seconds
             # Each target is scraped at a moment of its own within the interval, as Prometheus does.

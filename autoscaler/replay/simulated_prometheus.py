@@ -41,7 +41,7 @@ _GAUGES: Mapping[Signal, Callable[[ServingSnapshot, int], float]] = {
     Signal.PREFIX_CACHE_HITS: lambda page, capacity: page.prefix_hit_tokens,
     Signal.PREFIX_CACHE_QUERIES: lambda page, capacity: page.prefix_queried_tokens,
 }
-_HISTOGRAMS: Mapping[Signal, tuple[Sequence[float], Callable[[ServingSnapshot], Sequence[int]]]] = {
+_HISTOGRAMS: Mapping[Signal, tuple[Sequence[float], Callable[[ServingSnapshot], Sequence[float]]]] = {
     Signal.TIME_TO_FIRST_TOKEN: (TIME_TO_FIRST_TOKEN_EDGES, lambda page: page.time_to_first_token_counts),
     Signal.INTER_TOKEN_LATENCY: (INTER_TOKEN_LATENCY_EDGES, lambda page: page.inter_token_latency_counts),
 }

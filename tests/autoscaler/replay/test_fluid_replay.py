@@ -52,7 +52,7 @@ def test_a_new_replica_serves_after_its_cold_start_and_is_paid_for_before() -> N
     pool.advance(STARTED_AT + 160)
     assert (pool.replicas.ready, pool.replicas.starting) == (3, 0)
     assert pool.replica_seconds == pytest.approx(60 + 100 * 3)
-    assert [start.load_seconds for start in pool.starts] == pytest.approx([100.0, 100.0])
+    assert [start.load_seconds for start in pool.seen_starts.starts] == pytest.approx([100.0, 100.0])
 
 
 def test_a_replica_that_goes_is_paid_for_as_long_as_an_answer_takes() -> None:

@@ -74,7 +74,7 @@ def test_a_start_has_the_phases_that_are_needed(before: int, wanted: int, second
 def test_the_controller_sees_how_long_a_replica_waited_for_its_node() -> None:
     fleet = a_node_fleet(initial_replicas=2)
     only_pool(fleet).scale(3)
-    (start,) = only_pool(after(fleet, 200.0)).starts
+    (start,) = only_pool(after(fleet, 200.0)).seen_starts.starts
     assert start.node_seconds == pytest.approx(LAUNCH_SECONDS, abs=2.0)
     assert start.seconds == pytest.approx(LAUNCH_SECONDS + IMAGE_SECONDS + LOAD_SECONDS, abs=2.0)
 
