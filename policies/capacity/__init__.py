@@ -2,5 +2,6 @@
 
 Read in this order: `objectives.py` (what is promised), `step_time.py` (how long an engine step takes), `known_laws.py`
 (where an estimate begins), `samples.py` (what has been measured), `fit.py` (the law of this pool), `solve.py` (what it
-means for the objectives), `utilization.py` (how much of it is safe), `learning.py` (all of it, once a tick).
+means for the objectives), `change.py` (whether it still holds), `utilization.py` (how much of it is safe),
+`learning.py` (all of it, once a tick).
 """

@@ -10,14 +10,10 @@ from policies.capacity.known_laws import KNOWN_LAWS
 from policies.capacity.samples import LoadSample
 from policies.capacity.step_time import StepLoad, StepTimeLaw
 
-# How far the law is off from the truth at one load, relative, however many windows are measured there.
-LAW_ERROR = 0.05
+# How far one window is off from the law, relative: a minute's noise.
+WINDOW_ERROR = 0.025
 # How far a pool's three parts are off from those of the nearest law, once its speed is taken out.
-PART_SPREAD = 0.35
-
-# How fast a law loses against the best one by its misfit, and when it is out.
-SHARPNESS = 1.5
-LEAST_LIKELIHOOD = 0.1
+PART_SPREAD = 0.6
 
 Vector = tuple[float, float, float]
 
@@ -33,11 +29,17 @@ class FittedLaw:
     factors: Vector
     covariance: tuple[Vector, Vector, Vector]
     misfit: float
+    window_error: float = WINDOW_ERROR  # of one window to any law
     likelihood: float = 1.0  # against the best law's
+
+    def parts(self, load: StepLoad) -> Vector:
+        """The mean step's time in its three parts."""
+        (one, two, three), (fixed, contexts, prompts) = self.factors, self.law.terms(load)
+        return (one * fixed, two * contexts, three * prompts)
 
     def seconds(self, load: StepLoad) -> float:
         """The mean step's time."""
-        return sum(factor * term for factor, term in zip(self.factors, self.law.terms(load), strict=True))
+        return sum(self.parts(load))
 
     def relative_error(self, load: StepLoad) -> float:
         """The standard deviation of `seconds`, as a share of it."""
@@ -47,24 +49,40 @@ class FittedLaw:
 
 
 def fit(samples: Sequence[LoadSample], laws: Sequence[StepTimeLaw] = KNOWN_LAWS) -> tuple[FittedLaw, ...]:
-    """The laws that may be the pool's by its samples (at least one), the likeliest first, each with `likelihood`.
+    """Each law as it fits the samples (at least one) best, the likeliest first.
 
-    For each law: its speed is the factor that brings it through the samples at all; then least squares of relative
-    errors over three factors, each held to that speed by a prior of 35 %. Several laws go through the same few samples
-    and part beyond them; so all that fit nearly as well as the best are kept.
+    Its speed is the factor that brings it through the samples at all; then least squares of relative errors over three
+    factors, each held to that speed by a prior of 60 %. Several laws go through the same few samples and part beyond
+    them; so all are kept, by the likelihood of what is left over. Where even the likeliest is further off than a
+    minute's noise explains, all windows are taken for as much noisier (Birge's ratio), which leaves more doubt.
     """
-    fitted = sorted((_fit_to(law, samples) for law in laws), key=lambda each: each.misfit)
+    fitted = _fit_all(laws, samples, WINDOW_ERROR)
+    looseness = fitted[0].misfit / len(samples)
+    if looseness > 1.0:
+        fitted = _fit_all(laws, samples, WINDOW_ERROR * math.sqrt(looseness))
     least = fitted[0].misfit
-    likely = (replace(each, likelihood=math.exp(-SHARPNESS * (each.misfit - least))) for each in fitted)
-    return tuple(each for each in likely if each.likelihood >= LEAST_LIKELIHOOD)
+    return tuple(replace(each, likelihood=math.exp(0.5 * (least - each.misfit))) for each in fitted)
 
 
-def _fit_to(law: StepTimeLaw, samples: Sequence[LoadSample]) -> FittedLaw:
+def foretold(laws: Sequence[FittedLaw], load: StepLoad) -> tuple[float, float]:
+    """The mean step's time in one new window, by laws of at least one, and its deviation as a share of it."""
+    total = sum(law.likelihood for law in laws)
+    each = [(law.likelihood / total, law.seconds(load), law.relative_error(load)) for law in laws]
+    mean = sum(share * seconds for share, seconds, _ in each)
+    variance = sum(share * (error**2 + (seconds / mean - 1.0) ** 2) for share, seconds, error in each)
+    return mean, math.sqrt(variance + laws[0].window_error ** 2)
+
+
+def _fit_all(laws: Sequence[StepTimeLaw], samples: Sequence[LoadSample], window_error: float) -> list[FittedLaw]:
+    return sorted((_fit_to(law, samples, window_error) for law in laws), key=lambda each: each.misfit)
+
+
+def _fit_to(law: StepTimeLaw, samples: Sequence[LoadSample], window_error: float) -> FittedLaw:
     rows = [_row(law, sample) for sample in samples]
     weights = [sample.weight for sample in samples]
     total = sum(weights)
     speed = math.exp(-sum(w * math.log(sum(row)) for w, row in zip(weights, rows, strict=True)) / total)
-    error, spread = LAW_ERROR**-2, (PART_SPREAD * speed) ** -2
+    error, spread = window_error**-2, (PART_SPREAD * speed) ** -2
     matrix = [[spread if i == j else 0.0 for j in range(3)] for i in range(3)]
     right = [spread * speed] * 3
     for weight, row in zip(weights, rows, strict=True):
@@ -79,7 +97,7 @@ def _fit_to(law: StepTimeLaw, samples: Sequence[LoadSample]) -> FittedLaw:
         for weight, row in zip(weights, rows, strict=True)
     )
     misfit = sum(residuals) + sum(spread * (factor - speed) ** 2 for factor in factors) + math.log(speed) ** 2
-    return FittedLaw(law, (factors[0], factors[1], factors[2]), covariance, misfit)
+    return FittedLaw(law, (factors[0], factors[1], factors[2]), covariance, misfit, window_error)
 
 
 def _row(law: StepTimeLaw, sample: LoadSample) -> Vector:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from policies.capacity.change import Suspicion, suspicion_after
 from policies.capacity.fit import fit
 from policies.capacity.learned_capacity import LearnedCapacity
 from policies.capacity.memory import CapacityMemory, SmoothedRates
@@ -35,7 +36,6 @@ LEAST_SECONDS_BETWEEN = 45.0
 # A rate over a minute, smoothed over half of one, is as late as a mean over two minutes.
 SMOOTHING_SECONDS = 30.0
 LEAST_COVERAGE = 0.9
-BIAS_WINDOWS = 8.0
 # Sequences that decode on a replica, on average: with fewer the windows tell of nothing but a step alone.
 LEAST_DECODING = 0.2
 # Of the requests in an engine. A request or two wait for the next step even where nothing queues.
@@ -186,13 +186,24 @@ def _sample(memory: CapacityMemory, metrics: MetricsObservation, evidence: Capac
 
 
 def _with_sample(memory: CapacityMemory, sample: LoadSample) -> CapacityMemory:
-    """Takes up a window, and notes how well the law had foretold it."""
+    """Takes up a window, or leaves it aside while it may be of replicas that have changed; once that is certain, all
+    older ones are forgotten."""
     laws = memory.laws or (fit(memory.samples) if memory.samples else ())
-    bias = memory.bias
-    if laws:
-        bias += (laws[0].seconds(sample.load) / sample.step_seconds - 1.0 - bias) / BIAS_WINDOWS
-    samples = with_sample(memory.samples, sample, bias)
-    return replace(memory, samples=samples, bias=bias, laws=fit(samples))
+    suspicion, clear = suspicion_after(memory.suspicion, laws, sample) if laws else (Suspicion(), (sample,))
+    if suspicion.is_certain:
+        memory = replace(
+            memory,
+            begun_at_seconds=memory.measured_at_seconds,
+            begun_because=f"its replicas have become {'faster' if suspicion.deviations > 0 else 'slower'}",
+            samples=(),
+        )
+        suspicion, clear = Suspicion(), suspicion.windows
+    if not clear:
+        return replace(memory, suspicion=suspicion, laws=laws)
+    samples = memory.samples
+    for window in clear:
+        samples = with_sample(samples, window)
+    return replace(memory, samples=samples, suspicion=suspicion, laws=fit(samples))
 
 
 def _queues(metrics: MetricsObservation) -> bool:

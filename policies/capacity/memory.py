@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from policies.capacity.change import Suspicion
 from policies.capacity.fit import FittedLaw
 from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR, LearnedCapacity
 from policies.capacity.samples import LoadSample
@@ -36,7 +37,7 @@ class CapacityMemory:
 
     capacity: LearnedCapacity | None = None
     laws: tuple[FittedLaw, ...] = ()  # those that may be the pool's, the likeliest first
-    bias: float = 0.0  # by how much, as a share, the likeliest has lately foretold too long a step
+    suspicion: Suspicion = field(default_factory=Suspicion)  # that the replicas are not what they were
     rates: SmoothedRates | None = None
     ready_replicas: int = 0
     steady_since_seconds: float | None = None  # since when no replica has become ready

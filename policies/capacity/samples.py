@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 
 from policies.capacity.step_time import StepLoad
 
-# Windows of about the same load are one mean: up to half as much again.
-CLASS_WIDTH = 1.5
+# Windows of about the same load are one mean: up to a seventh as much again. What more load adds to a step is read off
+# the distance between such means; wider ones make two of a load that doubles, and every law goes through two.
+CLASS_WIDTH = 1.15
 LARGEST_WEIGHT = 12.0  # a class tells of its last dozen windows
 HALF_LIFE_WINDOWS = 90.0  # of classes that are visited no more: an hour and a half of such traffic
 # A window with less than half of a class's load makes it fade a tenth as much: a night must not forget the day.
 QUIET_SHARE, QUIET_FADING = 0.5, 0.1
 MAXIMUM_CLASSES = 14
-# What was measured earlier fades twice as fast where it foretells the newest windows 1.5 % wrong, ten times at 4.5 %:
-# on steady replicas the mean of eight windows is foretold within 1 %.
-ORDINARY_BIAS = 0.015
-FASTEST_FADING = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +44,15 @@ class LoadSample:
         )
 
 
-def with_sample(samples: tuple[LoadSample, ...], new: LoadSample, bias: float = 0.0) -> tuple[LoadSample, ...]:
+def with_sample(samples: tuple[LoadSample, ...], new: LoadSample) -> tuple[LoadSample, ...]:
     """The samples with one more window, by load: older ones weigh a little less; of more than 14 those of the least
     load go, as the others tell more of what a replica can do.
-
-    `bias` is how far off, as a share, the law of the older samples has lately been: then they fade faster, for the
-    replicas are not what they were.
     """
-    haste = min(1.0 + (bias / ORDINARY_BIAS) ** 2, FASTEST_FADING)
     place = _load_class(new)
     kept, merged = [], new
     for sample in samples:
         is_quiet = new.generated_tokens_per_second < QUIET_SHARE * sample.generated_tokens_per_second
-        fading = 0.5 ** (haste * (QUIET_FADING if is_quiet else 1.0) / HALF_LIFE_WINDOWS)
+        fading = 0.5 ** ((QUIET_FADING if is_quiet else 1.0) / HALF_LIFE_WINDOWS)
         faded = replace(sample, weight=sample.weight * fading)
         if _load_class(sample) == place:
             merged = _merge(faded, new)

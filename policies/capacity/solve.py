@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from policies.capacity.fit import FittedLaw
+from policies.capacity.fit import FittedLaw, Vector
 from policies.capacity.objectives import LatencyObjectives
 from policies.capacity.step_time import STEP_PROMPT_TOKENS, StepLoad
 
 # The largest batch of the engines by default.
 MAXIMUM_SEQUENCES = 1024.0
-BISECTIONS = 20
+BISECTIONS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,17 @@ class CapacityAtObjectives:
 def expected_capacity(
     laws: Sequence[FittedLaw], request: TypicalRequest, objectives: LatencyObjectives, kv_cache_tokens: float | None
 ) -> CapacityAtObjectives:
-    """The mean over the laws that may be the pool's, by their likelihood; that they differ is part of the error."""
+    """The mean over the laws that may be the pool's, by their likelihood; that they differ is part of the error.
+
+    The mean is of a request's share of a replica, not of the rate: that is what the work that arrives is counted in.
+    """
     solved = [(law.likelihood, solve(law, request, objectives, kv_cache_tokens)) for law in laws]
     total = sum(likelihood for likelihood, _ in solved)
 
     def mean(value: Callable[[CapacityAtObjectives], float]) -> float:
         return sum(likelihood * value(each) for likelihood, each in solved) / total
 
-    rate = mean(lambda each: each.requests_per_second)
+    rate = 1.0 / mean(lambda each: 1.0 / each.requests_per_second)
     variance = mean(lambda each: each.relative_error**2 + (each.requests_per_second / rate - 1.0) ** 2)
     return CapacityAtObjectives(
         request=request,
@@ -84,20 +87,19 @@ def solve(
     token, first = objectives.inter_token_latency_seconds, objectives.time_to_first_token_seconds
 
     def is_within(decoding: float) -> bool:
-        seconds = fitted.seconds(load_of(decoding, request))
-        return seconds <= token and _first_token_seconds(fitted, decoding, seconds, request) <= first
+        load = load_of(decoding, request)
+        parts = fitted.parts(load)
+        return sum(parts) <= token and _first_token_seconds(parts, load) <= first
 
     decoding = _largest(is_within, limit)
     load = load_of(decoding, request)
-    seconds = fitted.seconds(load)
-    rate = decoding / (request.generated_tokens * seconds)
-    terms = fitted.law.terms(load)
-    prompt_share = fitted.factors[2] * terms[2] / seconds
-    grows = 1.0 - fitted.factors[0] * terms[0] / seconds if decoding < limit else 1.0
+    fixed, contexts, prompts = fitted.parts(load)
+    seconds = fixed + contexts + prompts
+    grows = 1.0 - fixed / seconds if decoding < limit else 1.0
     return CapacityAtObjectives(
         request=request,
-        requests_per_second=rate,
-        prompt_share=prompt_share,
+        requests_per_second=decoding / (request.generated_tokens * seconds),
+        prompt_share=prompts / seconds,
         tokens_in_flight=decoding * request.context_tokens,
         relative_error=fitted.relative_error(load) / max(0.1, grows),
     )
@@ -114,16 +116,12 @@ def load_of(decoding: float, request: TypicalRequest) -> StepLoad:
     )
 
 
-def _first_token_seconds(fitted: FittedLaw, decoding: float, seconds: float, request: TypicalRequest) -> float:
+def _first_token_seconds(parts: Vector, load: StepLoad) -> float:
     """Mean time to first token: the steps of the own prompt, and the prompts before it as in a queue with one server
     (Pollaczek and Khinchine, sizes as spread as their mean): rho / (1 - rho) x service."""
-    prompt = fitted.factors[2] * fitted.law.prompt_seconds(
-        request.computed_prompt_tokens, request.cached_prompt_tokens, decoding
-    )
-    prompts_a_step = decoding / request.generated_tokens
-    busy = min(0.99, prompts_a_step * prompt / seconds)
-    other = seconds - prompts_a_step * prompt
-    service = max(1.0, request.computed_prompt_tokens / STEP_PROMPT_TOKENS) * other + prompt
+    fixed, contexts, prompts = parts
+    busy = min(0.99, prompts / (fixed + contexts + prompts))
+    service = max(1.0, load.prompt_tokens / STEP_PROMPT_TOKENS) * (fixed + contexts) + prompts / load.prompts
     return service * (1.0 + busy / (1.0 - busy))
 
 

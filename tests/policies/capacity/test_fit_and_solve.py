@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from policies.capacity.fit import FittedLaw, fit
+from policies.capacity.fit import FittedLaw, fit, foretold
 from policies.capacity.known_laws import KNOWN_LAWS
 from policies.capacity.objectives import LatencyObjectives
 from policies.capacity.samples import LoadSample
@@ -143,40 +143,63 @@ def test_the_load_of_a_sample_is_by_littles_law() -> None:
     assert load_of(30.0, REQUEST).prompts == pytest.approx(0.1)
 
 
-def by_least_squares(law: StepTimeLaw, samples: Sequence[LoadSample]) -> FittedLaw:
-    """The same fit by numpy: rows of parts over the measured time, a prior of 35 % at the law's speed."""
+def by_least_squares(law: StepTimeLaw, samples: Sequence[LoadSample], error: float = 0.025) -> FittedLaw:
+    """The same fit by numpy: rows of parts over the measured time, a prior of 60 % at the law's speed."""
     rows = np.array([law.terms(sample.load) for sample in samples]) / [[sample.step_seconds] for sample in samples]
     weights = np.array([sample.weight for sample in samples])
     speed = float(np.exp(-np.average(np.log(rows.sum(axis=1)), weights=weights)))
-    prior = (0.35 * speed) ** -2
-    matrix = rows.T @ np.diag(weights / 0.05**2) @ rows + prior * np.eye(3)
+    prior = (0.6 * speed) ** -2
+    matrix = rows.T @ np.diag(weights / error**2) @ rows + prior * np.eye(3)
     covariance = np.linalg.inv(matrix)
-    factors = covariance @ (rows.T @ (weights / 0.05**2) + prior * speed)
-    residuals = weights / 0.05**2 * (1.0 - rows @ factors) ** 2
+    factors = covariance @ (rows.T @ (weights / error**2) + prior * speed)
+    residuals = weights / error**2 * (1.0 - rows @ factors) ** 2
     misfit = residuals.sum() + prior * ((factors - speed) ** 2).sum() + np.log(speed) ** 2
     first, second, third = factors.tolist()
     one, two, three = ((float(a), float(b), float(c)) for a, b, c in covariance)
-    return FittedLaw(law, (first, second, third), (one, two, three), float(misfit))
+    return FittedLaw(law, (first, second, third), (one, two, three), float(misfit), error)
 
 
 UNEVEN = (
     measured(a_law(speed=1.5, prefill=1.2), 4.0, weight=2.0),
-    measured(a_law(speed=1.5, prefill=1.2), 11.0, weight=5.0, error=0.02),
-    measured(a_law(speed=1.5, prefill=1.2), 35.0, weight=9.0, error=-0.03),
+    measured(a_law(speed=1.5, prefill=1.2), 11.0, weight=5.0, error=0.01),
+    measured(a_law(speed=1.5, prefill=1.2), 35.0, weight=9.0, error=-0.015),
 )
 
 
-def test_the_fit_is_that_of_least_squares() -> None:
-    expected = sorted((by_least_squares(law, UNEVEN) for law in KNOWN_LAWS), key=lambda each: each.misfit)
-    found = fit(UNEVEN)
-    assert [each.law.name for each in found] == [each.law.name for each in expected[: len(found)]]
-    for one, other in zip(found, expected, strict=False):
+def assert_the_fits_are(samples: Sequence[LoadSample], error: float) -> None:
+    found = fit(samples)
+    expected = sorted((by_least_squares(law, samples, error) for law in KNOWN_LAWS), key=lambda each: each.misfit)
+    assert [each.law.name for each in found] == [each.law.name for each in expected]
+    for one, other in zip(found, expected, strict=True):
         assert one.factors == pytest.approx(other.factors)
         assert np.array(one.covariance) == pytest.approx(np.array(other.covariance))
         assert one.misfit == pytest.approx(other.misfit)
-        assert one.likelihood == pytest.approx(math.exp(-1.5 * (other.misfit - expected[0].misfit)))
-    assert found[-1].likelihood >= 0.1
-    assert all(math.exp(-1.5 * (each.misfit - expected[0].misfit)) < 0.1 for each in expected[len(found) :])
+        assert one.window_error == pytest.approx(error)
+        assert one.likelihood == pytest.approx(math.exp((expected[0].misfit - other.misfit) / 2))
+
+
+def test_the_fit_is_that_of_least_squares() -> None:
+    assert_the_fits_are(UNEVEN, 0.025)
+
+
+def test_windows_that_contradict_each_other_leave_more_doubt() -> None:
+    """Errors are taken for as much larger as the best law's misfit is than the number of samples (Birge's ratio)."""
+    samples = [measured(a_law(speed=1.5), d, weight=9.0, error=e) for d, e in ((5.0, 0.1), (10.0, -0.1), (30.0, 0.1))]
+    least = min(by_least_squares(law, samples).misfit for law in KNOWN_LAWS)
+    error = 0.025 * math.sqrt(least / 3)
+    assert error > 2 * 0.025
+    assert_the_fits_are(samples, error)
+
+
+def test_a_step_is_foretold_by_all_laws_and_their_difference_is_doubt() -> None:
+    load = load_of(20.0, REQUEST)
+    one = replace(in_doubt(a_law()), likelihood=1.0, window_error=0.03)
+    other = replace(exactly(a_law(speed=2.0)), likelihood=0.25, window_error=0.03)
+    seconds, error = foretold((one, other), load)
+    assert seconds == pytest.approx(0.8 * one.seconds(load) + 0.2 * other.seconds(load))
+    away = [each.seconds(load) / seconds - 1.0 for each in (one, other)]
+    variance = 0.8 * (one.relative_error(load) ** 2 + away[0] ** 2) + 0.2 * away[1] ** 2
+    assert error == pytest.approx(math.sqrt(variance + 0.03**2))
 
 
 def test_no_part_becomes_less_than_a_twentieth_of_its_speed() -> None:
@@ -208,7 +231,8 @@ def test_laws_count_by_their_likelihood_and_their_difference_is_doubt() -> None:
     other = replace(exactly(a_law(speed=2.0)), likelihood=0.25)
     fast, slow = (solve(law, REQUEST, OBJECTIVES, None) for law in (one, other))
     found = expected_capacity((one, other), REQUEST, OBJECTIVES, None)
-    assert found.requests_per_second == pytest.approx(0.8 * fast.requests_per_second + 0.2 * slow.requests_per_second)
+    work = 0.8 / fast.requests_per_second + 0.2 / slow.requests_per_second
+    assert 1 / found.requests_per_second == pytest.approx(work)
     assert found.prompt_share == pytest.approx(0.8 * fast.prompt_share + 0.2 * slow.prompt_share)
     assert found.tokens_in_flight == pytest.approx(0.8 * fast.tokens_in_flight + 0.2 * slow.tokens_in_flight)
     away = [each.requests_per_second / found.requests_per_second - 1.0 for each in (fast, slow)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from policies.capacity.change import Suspicion
 from policies.capacity.fit import fit
 from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR, LearnedCapacity
 from policies.capacity.learning import CapacityEvidence, learn_capacity
@@ -448,24 +449,51 @@ def test_what_was_learned_stays_where_nothing_can_be_said_anew(memory: CapacityM
     assert after.capacity == before
 
 
-def test_a_window_is_compared_with_what_the_law_foretold() -> None:
-    """Steps a fifth shorter than foretold: a law that is 25 % too long moves the bias by an eighth of that."""
-    after = one_look(replace(LEARNED, bias=0.08), with_latency(mean_time_per_output_token_seconds=0.8 * SECONDS))
-    load = replace(SAMPLE, step_seconds=0.8 * SECONDS)
-    foretold = LEARNED.laws[0].seconds(load.load) / (0.8 * SECONDS) - 1.0
-    assert after.bias == pytest.approx(0.08 + (foretold - 0.08) / 8)
-    assert [sample.weight for sample in after.samples] == pytest.approx(
-        [sample.weight for sample in with_sample(MEASURED, load, after.bias)]
-    )
+FASTER = with_latency(mean_time_per_output_token_seconds=0.6 * SECONDS)
+
+
+def test_a_window_that_was_foretold_is_taken_up() -> None:
+    after = one_look(LEARNED, with_latency(mean_time_per_output_token_seconds=SECONDS))
+    expected = with_sample(MEASURED, replace(SAMPLE, step_seconds=SECONDS))
+    assert [sample.weight for sample in after.samples] == pytest.approx([sample.weight for sample in expected])
     assert after.laws == fit(after.samples)
+    assert after.suspicion == Suspicion()
+
+
+def test_a_window_that_was_foretold_otherwise_is_left_aside() -> None:
+    after = one_look(LEARNED, FASTER)
+    assert (after.samples, after.laws) == (LEARNED.samples, LEARNED.laws)
+    assert [window.step_seconds for window in after.suspicion.windows] == [0.6 * SECONDS]
 
 
 def test_after_a_restart_the_laws_are_fitted_to_what_was_kept_before_a_window_is_judged() -> None:
-    after = one_look(replace(LEARNED, laws=()), with_latency(mean_time_per_output_token_seconds=0.8 * SECONDS))
-    assert after.bias != 0.0
-    assert after.bias == one_look(LEARNED, with_latency(mean_time_per_output_token_seconds=0.8 * SECONDS)).bias
+    after = one_look(replace(LEARNED, laws=()), FASTER)
+    assert after.suspicion.deviations > 0.0
+    assert (after.suspicion, after.laws) == (one_look(LEARNED, FASTER).suspicion, LEARNED.laws)
+
+
+@pytest.mark.parametrize(
+    ("pace", "deviations", "because"),
+    [
+        pytest.param(0.6, 4.9, "its replicas have become faster", id="faster"),
+        pytest.param(1.5, -4.9, "its replicas have become slower", id="slower"),
+    ],
+)
+def test_of_replicas_that_have_certainly_changed_only_the_new_windows_are_kept(
+    pace: float, deviations: float, because: str
+) -> None:
+    new = replace(SAMPLE, step_seconds=pace * SECONDS)
+    suspicion = Suspicion(deviations, (replace(new, generated_tokens_per_second=100.0), new))
+    after = one_look(
+        replace(LEARNED, suspicion=suspicion), with_latency(mean_time_per_output_token_seconds=pace * SECONDS)
+    )
+    assert [round(sample.weight, 1) for sample in after.samples] == [1.0, 2.0]
+    assert after.samples[1].step_seconds == pytest.approx(pace * SECONDS)
+    assert after.laws == fit(after.samples)
+    assert after.suspicion == Suspicion()
+    assert (after.begun_because, after.begun_at_seconds) == (because, after.measured_at_seconds)
 
 
 def test_the_first_window_is_not_judged() -> None:
-    assert one_look().bias == 0.0
+    assert one_look().suspicion == Suspicion()
     assert math.isclose(total_weight(one_look().samples), 1.0)

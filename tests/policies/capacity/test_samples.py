@@ -17,9 +17,9 @@ def after(*samples: LoadSample) -> tuple[LoadSample, ...]:
 
 
 def test_windows_of_about_the_same_load_are_one_mean() -> None:
-    (found,) = after(SAMPLE, replace(SAMPLE, generated_tokens_per_second=1040.0, step_seconds=0.03))
+    (found,) = after(SAMPLE, replace(SAMPLE, generated_tokens_per_second=980.0, step_seconds=0.03))
     assert found.weight == pytest.approx(2.0, abs=0.02)
-    assert found.generated_tokens_per_second == pytest.approx(1020.0, abs=0.5)
+    assert found.generated_tokens_per_second == pytest.approx(990.0, abs=0.5)
     assert found.step_seconds == pytest.approx(0.025, abs=1e-4)
 
 
@@ -47,19 +47,10 @@ def test_quiet_windows_make_a_busy_load_fade_a_tenth_as_much() -> None:
     assert later[-1].weight == pytest.approx(before[0].weight * 0.5**0.1)
 
 
-@pytest.mark.parametrize(
-    ("bias", "haste"),
-    [
-        pytest.param(0.015, 2.0, id="1.5 % off: twice as fast"),
-        pytest.param(-0.015, 2.0, id="in either direction"),
-        pytest.param(0.045, 10.0, id="4.5 % off: ten times as fast"),
-        pytest.param(0.3, 20.0, id="never more than twenty times as fast"),
-    ],
-)
-def test_what_replicas_were_fades_where_they_are_others_now(bias: float, haste: float) -> None:
-    other = replace(SAMPLE, generated_tokens_per_second=3000.0)
-    kept = with_sample((SAMPLE,), other, bias)
-    assert kept[0].weight == pytest.approx(0.5 ** (haste / 90.0))
+def test_a_load_that_doubles_is_seen_in_several_means() -> None:
+    """Of two, any law could be right: what more load adds to a step is the distance between them."""
+    found = after(*(replace(SAMPLE, generated_tokens_per_second=1000.0 * 2 ** (step / 40)) for step in range(41)))
+    assert len(found) in (5, 6)
 
 
 def test_a_window_of_half_the_load_is_not_quiet() -> None:
@@ -70,7 +61,7 @@ def test_a_window_of_half_the_load_is_not_quiet() -> None:
 
 
 def test_no_more_is_kept_than_a_status_holds() -> None:
-    found = after(*(replace(SAMPLE, generated_tokens_per_second=10.0 * 1.5**place) for place in range(40)))
+    found = after(*(replace(SAMPLE, generated_tokens_per_second=10.0 * 1.15**place) for place in range(40)))
     assert len(found) == MAXIMUM_CLASSES
-    assert found[-1].generated_tokens_per_second == pytest.approx(10.0 * 1.5**39)
+    assert found[-1].generated_tokens_per_second == pytest.approx(10.0 * 1.15**39)
     assert total_weight(found) < MAXIMUM_CLASSES
