@@ -64,14 +64,14 @@ mutation: setup ## how many small faults in policies/ the tests find: of SAMPLE=
 
 PLANS ?= 1000000
 proof-plans: setup ## random plans of nodes that must break no law; PLANS=1000000 (half an hour)
-	@TOKENSCALER_PLANS=$(PLANS) $(BIN)/pytest -q tests/policies/test_node_capacity_laws.py $(PYTEST_ARGUMENTS)
+	@TOKENSCALER_PLANS=$(PLANS) $(BIN)/pytest -q tests/policies/test_node_capacity_laws.py tests/policies/test_spot_return_laws.py $(PYTEST_ARGUMENTS)
 
 EVENTS ?= 200
 proof-events: setup system-programs programs ## random loads and lost nodes on a real Karpenter; EVENTS=200 (15 min)
 	@TOKENSCALER_EVENTS=$(EVENTS) $(BIN)/pytest -q -s tests/cluster/test_random_events.py $(PYTEST_ARGUMENTS)
 
-proof-karpenter: setup system-programs programs ## a real Karpenter that is down for two minutes, or held back by a replica that loads (10 min)
-	@TOKENSCALER_LONG_LOOKS=1 $(BIN)/pytest -q -s tests/cluster/test_karpenter_outage.py tests/cluster/test_held_back_consolidation.py $(PYTEST_ARGUMENTS)
+proof-karpenter: setup system-programs programs ## a real Karpenter: down for two minutes, held back by a replica that loads, back to spot (15 min)
+	@TOKENSCALER_LONG_LOOKS=1 $(BIN)/pytest -q -s tests/cluster/test_karpenter_outage.py tests/cluster/test_held_back_consolidation.py tests/cluster/test_capacity_split.py $(PYTEST_ARGUMENTS)
 
 reference: setup ## write the generated pages anew: the decision record, the knobs
 	@$(BIN)/python -m autoscaler.reference

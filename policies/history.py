@@ -36,7 +36,8 @@ class ReturnMemory:
     """How far a way back to spot has come: `moved_replicas` stand beside the plan for it since `begun_at_seconds`.
 
     Before one, `settled_since_seconds` is since when nothing else has gone on; after one that came to nothing,
-    `rests_until_seconds` is when the next may begin.
+    `rests_until_seconds` is when the next may begin. `nodes_before` were on demand beyond the floor when the last one
+    began.
     """
 
     settled_since_seconds: float | None = None
@@ -44,6 +45,7 @@ class ReturnMemory:
     begun_at_seconds: float | None = None
     on_spot_before: int = 0  # replicas that served on spot then
     rests_until_seconds: float | None = None
+    nodes_before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class PlacedReplica:
 class NodesOfSplit:
     """The nodes of the AcceleratorPool that are there, and the floor that they must keep.
 
-    `on_demand_first`: some on demand could be on spot, so these are emptied before any on spot.
+    `on_demand_first`: replicas have come on spot so that others go on demand, and so these are emptied first.
     """
 
     on_demand_floor_percent: int
@@ -57,9 +57,9 @@ def choose_victims(replicas: Iterable[PlacedReplica], fewer: int, split: NodesOf
 
     Then those whose node is about to go, then those that are drained already, then whole nodes (those with the fewest
     replicas first, of these on-demand ones where the floor allows it, then the least work), then what is left from the
-    node that is nearest to being empty. So what went on demand while spot could not be had goes back by itself: while
-    there is some, whole nodes on demand go before any on spot. An on-demand node is not emptied where the spot nodes
-    that stay would break the floor.
+    node that is nearest to being empty. So what went on demand while spot could not be had goes back by itself; where
+    it is moved, whole nodes on demand go before any on spot. An on-demand node is not emptied where the spot nodes that
+    stay would break the floor.
     """
     everything = tuple(replicas)
     chosen: list[PlacedReplica] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed, ReplicaActuator
 from autoscaler.actuators.victim_marker import VictimMarker
@@ -74,7 +74,7 @@ def carry_out(
         workload = considered.workload
         # During a rollout nobody can say which pods a smaller count takes: there is more than one ReplicaSet.
         drain_seconds = None if workload.is_rolling_out else considered.scaler.spec.scale_down_drain_seconds
-        nodes = None if workload.parts else nodes
+        nodes = None if workload.parts or nodes is None else _for_fall(nodes, considered)
         actuator = VictimActuator(actuator, marker, workload.pods, nodes, drain_seconds)
     outcome, next_history = _outcome(considered, actuator, split)
     return Decided(
@@ -88,6 +88,13 @@ def carry_out(
         considered.capacity,
         considered.bursts,
     )
+
+
+def _for_fall(nodes: NodesOfSplit, considered: Considered) -> NodesOfSplit:
+    """What stands beside the plan came on spot, or in place of what is gone: it is not what goes again."""
+    current = considered.workload.replicas.spec
+    is_beside_plan = planned_replicas(considered.decision_input.history, current) < current
+    return replace(nodes, on_demand_first=is_beside_plan)
 
 
 def _outcome(

@@ -17,7 +17,6 @@ from policies.capacity_split import CapacityType
 from policies.dollar_sharing import NodeCost
 from policies.node_capacity import NodeCapacityParameters, NodePoolState
 from policies.node_packing import NodeRoom
-from policies.spot_return import nodes_beyond_floor
 from policies.victims import NodesOfSplit
 
 
@@ -128,8 +127,7 @@ def nodes_of_split(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]
     if pool.spec.split is None or len(seen) < len(CapacityType):
         return None
     on_demand, spot = seen[CapacityType.ON_DEMAND], seen[CapacityType.SPOT]
-    split = NodesOfSplit(pool.spec.split.floor_percent, on_demand.nodes_in_use, spot.nodes_in_use)
-    return replace(split, on_demand_first=spot.is_ready and nodes_beyond_floor(split) > 0)
+    return NodesOfSplit(pool.spec.split.floor_percent, on_demand.nodes_in_use, spot.nodes_in_use)
 
 
 def states(named: NodePools, node_pools: Mapping[str, NodePoolSeen]) -> list[NodePoolState]:

@@ -1,7 +1,8 @@
 """Should replicas be asked for beside the plan now, so that one on-demand node's move back to spot?
 
 Only while nothing else goes on, and has not for a scale-down window; within the maximum and the accelerators; one node
-at a time. What comes serves before as many go, and what does not come in time is given up for half an hour.
+at a time. What comes serves before as many go. What does not come in time, or leaves as many nodes on demand as before,
+is not tried again for half an hour.
 """
 
 from __future__ import annotations
@@ -56,9 +57,11 @@ def judge_return(situation: Situation, replicas: int) -> JudgedReturn:
 def _begin(situation: Situation, replicas: int, memory: ReturnMemory, offer: SpotReturn) -> JudgedReturn:
     now_seconds = situation.now_seconds
     if not _is_calm(situation, replicas):
-        return JudgedReturn(
-            Limited(replicas, Reason.NOT_LIMITED, ""), ReturnMemory(rests_until_seconds=memory.rests_until_seconds)
+        is_as_planned = replicas == situation.current_replicas
+        memory = replace(
+            memory, settled_since_seconds=None, nodes_before=memory.nodes_before if is_as_planned else None
         )
+        return JudgedReturn(Limited(replicas, Reason.NOT_LIMITED, ""), memory)
     since_seconds = now_seconds if memory.settled_since_seconds is None else memory.settled_since_seconds
     memory = replace(memory, settled_since_seconds=since_seconds)
     beyond = f"{counted(offer.nodes_beyond_floor, 'node')} on demand beyond the floor"
@@ -77,12 +80,17 @@ def _begin(situation: Situation, replicas: int, memory: ReturnMemory, offer: Spo
         assert memory.rests_until_seconds is not None
         left = duration(memory.rests_until_seconds - now_seconds)
         return _refused(replicas, memory, f"{beyond}: what was to move one to spot did not come; tried again in {left}")
+    if memory.nodes_before is not None and offer.nodes_beyond_floor >= memory.nodes_before:
+        return _given_up(situation, replicas, "the last one has left as many nodes on demand")
     if now_seconds - since_seconds < scale_down_window_seconds(situation.decision_input):
         return JudgedReturn(Limited(replicas, Reason.NOT_LIMITED, ""), memory)
     asked = replicas + offer.surge_replicas
     message = f"{asked} asked for: {beyond}, and as many go when {counted(offer.surge_replicas, 'replica')} more serve"
     started = ReturnMemory(
-        moved_replicas=offer.surge_replicas, begun_at_seconds=now_seconds, on_spot_before=offer.replicas_on_spot
+        moved_replicas=offer.surge_replicas,
+        begun_at_seconds=now_seconds,
+        on_spot_before=offer.replicas_on_spot,
+        nodes_before=offer.nodes_beyond_floor,
     )
     return JudgedReturn(Limited(asked, Reason.RETURNING_TO_SPOT, message), started)
 
@@ -104,7 +112,8 @@ def _go_on(situation: Situation, replicas: int, memory: ReturnMemory, offer: Spo
         return _given_up(situation, replicas, f"{counted(counts.stuck, 'replica')} stuck")
     if counts.ready == counts.spec == asked and on_spot > 0:
         message = f"{counted(on_spot, 'replica')} more on spot: {memory.moved_replicas} go on demand"
-        return JudgedReturn(Limited(replicas, Reason.RETURNING_TO_SPOT, message), None)
+        memory = ReturnMemory(nodes_before=memory.nodes_before)
+        return JudgedReturn(Limited(replicas, Reason.RETURNING_TO_SPOT, message), memory)
     if offer is None or not offer.can_buy_spot:
         return _given_up(situation, replicas, "spot cannot be had any more")
     begun_at_seconds = memory.begun_at_seconds or 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -29,8 +30,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 POOL_PATH = "/apis/tokenscaler.io/v1alpha1/acceleratorpools"
 FLOOR_PERCENT = 20
-# Of the one Deployment: by the floor one of them is on demand.
-REPLICAS = 3
+# Of the one Deployment: by the floor one of them is on demand. More go one after the other, which takes as much longer.
+REPLICAS = 5 if "TOKENSCALER_LONG_LOOKS" in os.environ else 2
 
 
 class NodeWatch:
@@ -162,7 +163,7 @@ def _drift_back_after_the_cloud_had_none(plane: ControlPlane, fleet: Fleet, cont
 def test_one_deployment_goes_back_to_spot_node_by_node_without_a_lost_request(
     karpenter_plane, start_fleet, start_controller
 ) -> None:
-    """Two nodes too many are on demand. Nothing but the nodes changes: neither the load nor the planned count."""
+    """All is on demand that could be on spot. Nothing but nodes changes, neither the load nor the planned count."""
     plane = karpenter_plane
     fleet = _one_target_on_both(plane, start_fleet)
     plane.api.create("/api/v1/namespaces/default/events", given_up("spot-abc12"))
@@ -197,7 +198,8 @@ def _one_target_on_both(plane: ControlPlane, start_fleet: StartFleet) -> Fleet:
     fleet: Fleet = start_fleet(replicas=1, on=plane, accelerators=8, stops_in="6s")
     _create_pool(plane)
     fleet.create_scaler(
-        quick_policy() | {"acceleratorPoolRef": {"name": "h100"}, "scaleDownVictims": "WholeNodes", "maxReplicas": 5}
+        quick_policy()
+        | {"acceleratorPoolRef": {"name": "h100"}, "scaleDownVictims": "WholeNodes", "maxReplicas": REPLICAS + 1}
     )
     return fleet
 

@@ -83,18 +83,27 @@ class NodePlant:
             node.pods = [pod for pod in node.pods if pod not in surplus]
         self.waiting += [Pod(kind, size) for _ in range(replicas - len(there) - len(placed))]
 
-    def shrink_by_choice(self, replicas: int, floor_percent: int) -> None:
-        """A ReplicaSet's work where victims are marked; all replicas of the one target serve."""
-        pods = {f"{id(pod)}": (pod, node) for node in self.nodes for pod in node.pods}
-        placed = [
-            PlacedReplica(name, str(id(node)), is_ready=True, is_on_spot=node.kind is SPOT)
-            for name, (_, node) in pods.items()
-        ]
-        busy = sum(node.kind is ON_DEMAND and bool(node.pods) for node in self.nodes)
-        split = NodesOfSplit(floor_percent, busy, self.count(SPOT))
+    def shrink_by_choice(self, replicas: int, floor_percent: int, *, on_demand_first: bool = False) -> None:
+        """A ReplicaSet's work where victims are marked, as far as the one target's replicas have their nodes."""
+        by_name = {str(id(pod)): (pod, node) for node in self.nodes for pod in node.pods}
+        placed = self.placed()
+        split = NodesOfSplit(floor_percent, self.busy_on_demand, self.count(SPOT), on_demand_first)
         for name in choose_victims(placed, max(0, len(placed) - replicas), split).names:
-            pod, node = pods[name]
+            pod, node = by_name[name]
             node.pods.remove(pod)
+
+    def placed(self) -> list[PlacedReplica]:
+        """The replicas of all targets that have their nodes."""
+        return [
+            PlacedReplica(str(id(pod)), str(id(node)), pod.ticks_on_node >= LOADING_TICKS, is_on_spot=node.kind is SPOT)
+            for node in self.nodes
+            for pod in node.pods
+        ]
+
+    @property
+    def busy_on_demand(self) -> int:
+        """Nodes on demand on which something runs."""
+        return sum(node.kind is ON_DEMAND and bool(node.pods) for node in self.nodes)
 
     def delete_a_node(self) -> None:
         """A node is lost: what ran there waits again."""

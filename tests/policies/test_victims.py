@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -137,3 +138,14 @@ def test_no_random_choice_breaks_a_law() -> None:
         assert not staying_unready or all(not each.is_ready for each in replicas if each.name in names)
         for node in victims.emptied_nodes:
             assert {each.name for each in replicas if each.node == node} <= names
+
+
+def test_where_replicas_have_come_on_spot_a_whole_node_on_demand_goes_before_the_emptier_one_on_spot() -> None:
+    replicas = [
+        *(PlacedReplica(f"a-{number}", "a", is_ready=True) for number in range(2)),
+        *(PlacedReplica(f"b-{number}", "b", is_ready=True) for number in range(2)),
+        PlacedReplica("spot-0", "spot", is_ready=True, is_on_spot=True),
+    ]
+    split = NodesOfSplit(50, on_demand=2, spot=1)
+    assert "spot-0" in choose_victims(replicas, 2, split).names
+    assert choose_victims(replicas, 2, replace(split, on_demand_first=True)).emptied_nodes == ("a",)

@@ -104,7 +104,19 @@ def test_one_more_is_asked_for_after_a_calm_window_and_as_many_go_when_it_serves
     assert not [event for event in pool.history.scale_events if event.change], "rate policies saw nothing of it"
 
     pool.all_serve(on_spot=7)
+    pool.offer = replace(OFFER, replicas_on_spot=7, nodes_beyond_floor=1)
     assert [pool.tick().desired_replicas for _ in range(5)] == [10, 10, 10, 10, 11], "the next after another window"
+
+
+def test_what_leaves_as_many_nodes_on_demand_is_not_done_again_and_again() -> None:
+    pool = Pool().moving()
+    pool.all_serve(on_spot=7)
+    pool.until(PLANNED)
+    pool.all_serve(on_spot=7)
+    ended_at_seconds = pool.now_seconds
+    assert "the last one has left as many nodes on demand" in step_of(pool.tick())[1]
+    pool.until(PLANNED + 1, ticks=200)
+    assert pool.now_seconds - ended_at_seconds >= REST_SECONDS
 
 
 def test_victims_that_end_their_requests_first_are_no_new_beginning() -> None:
