@@ -259,7 +259,7 @@ class NodeCapacityKeeper:
         warm = self._plan_warm_nodes(pool, wishes, by_key, node_pools, now_seconds)
         if isinstance(warm, PrewarmPlan):
             demands.append(warm.demand)
-        if any(wish.moved_replicas for wish in wishes):
+        if any(wish.moved_replicas or wish.moved_standing for wish in wishes):
             # Room to spare on demand would be taken by what is to go on spot.
             pool = replace(pool, parameters=replace(pool.parameters, slack_nodes=0))
         outcome = self._bring_in_step(pool, demands, node_pools, now_seconds)

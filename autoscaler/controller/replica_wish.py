@@ -12,6 +12,7 @@ from autoscaler.observers.workload import TargetPart, Workload
 from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import CapacityType, ReplicaSplit
 from policies.decision_input import DecisionInput
+from policies.history import ScalingHistory, replaced_within
 from policies.parameters import Mode
 
 
@@ -40,6 +41,7 @@ class ReplicaWish:
     decision_input: DecisionInput | None = None  # from which what is to come can be read
     workload: Workload | None = None
     moved_replicas: int = 0
+    moved_standing: int = 0  # of the current ones the same
     empties_nodes: bool = False
 
 
@@ -61,7 +63,7 @@ def wish_of(considered: Considered) -> ReplicaWish | None:
     if pool is None:
         return None
     decision = considered.decision
-    spot_return = decision.next_history.spot_return
+    history = considered.decision_input.history
     empties_nodes = considered.scaler.spec.scale_down_victims is ScaleDownVictims.WHOLE_NODES
     before_accelerators = [step.before for step in decision.steps if step.name == "accelerators"]
     return ReplicaWish(
@@ -79,9 +81,14 @@ def wish_of(considered: Considered) -> ReplicaWish | None:
         requests=considered.workload.requests,
         decision_input=considered.decision_input,
         workload=considered.workload,
-        moved_replicas=0 if spot_return is None else spot_return.moved_replicas,
+        moved_replicas=_moved(decision.next_history),
+        moved_standing=min(_moved(history), replaced_within(history, considered.workload.replicas.spec)),
         empties_nodes=empties_nodes and considered.workload.target.kind == "Deployment",
     )
+
+
+def _moved(history: ScalingHistory) -> int:
+    return 0 if history.spot_return is None else history.spot_return.moved_replicas
 
 
 def share_demand(wish: ReplicaWish) -> AcceleratorDemand:
@@ -96,19 +103,18 @@ def node_demands(wish: ReplicaWish, split: ReplicaSplit | None) -> list[Accelera
     """
     if not wish.parts:
         whole = demand_of(wish)
-        if not wish.moved_replicas:
+        if not wish.moved_replicas and not wish.moved_standing:
             return [whole]
-        moved = wish.moved_replicas
         planned = replace(
             whole,
-            wanted_replicas=whole.wanted_replicas - moved,
-            current_replicas=max(0, whole.current_replicas - moved),
+            wanted_replicas=whole.wanted_replicas - wish.moved_replicas,
+            current_replicas=whole.current_replicas - wish.moved_standing,
         )
         on_spot = replace(
             whole,
             scaler=f"{whole.scaler} back to spot",
-            wanted_replicas=moved,
-            current_replicas=0,
+            wanted_replicas=wish.moved_replicas,
+            current_replicas=wish.moved_standing,
             minimum_replicas=0,
             capacity_type=CapacityType.SPOT,
         )

@@ -34,11 +34,11 @@ def spot_returns_of(
         in_use[CapacityType.SPOT].nodes_in_use,
     )
     returns: dict[PoolKey, SpotReturn] = {}
-    moving = [wish.key for wish in wishes if wish.moved_replicas]
+    moving = [wish.key for wish in wishes if _moves(wish)]
     for wish in sorted(wishes, key=lambda wish: wish.key):
         if wish.workload is None or wish.parts or not wish.will_be_written or not wish.accelerators_per_replica:
             continue
-        if not wish.moved_replicas and nodes_beyond_floor(split) == 0:
+        if not _moves(wish) and nodes_beyond_floor(split) == 0:
             continue
         looked = places.places_of(wish.workload.target, wish.workload.pods)
         found = _plan(pool, wish, wishes, seen, split, looked)
@@ -49,6 +49,10 @@ def spot_returns_of(
             moving.append(wish.key)
         returns[wish.key] = found
     return returns
+
+
+def _moves(wish: ReplicaWish) -> bool:
+    return wish.moved_replicas > 0 or wish.moved_standing > 0
 
 
 def _plan(
@@ -83,7 +87,7 @@ def _has_room_on_spot(
     pool: ManagedPool, wish: ReplicaWish, wishes: Sequence[ReplicaWish], seen: Sequence[NodePoolState]
 ) -> bool:
     """Whether the plan would let one more node come on spot for a replica more; while one moves it has let it."""
-    if wish.moved_replicas:
+    if _moves(wish):
         return True
     demands: list[AcceleratorDemand] = [demand for each in wishes for demand in node_demands(each, None)]
     one_more = replace(demand_of(wish), wanted_replicas=1, current_replicas=0, capacity_type=CapacityType.SPOT)

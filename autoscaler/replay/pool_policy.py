@@ -65,7 +65,10 @@ class ReconciledPolicy:
         actuators = dict.fromkeys(Mode, fleet)
         simulated, pools = fleet if isinstance(fleet, SimulatedFleet) else None, self._accelerator_pools
         nodes = None if simulated is None else simulated.nodes
-        node_capacity = node_capacity_of(nodes, pools) if nodes is not None and pools else None
+        victims = None if simulated is None or nodes is None else SimulatedVictims(nodes, simulated.pool_of)
+        node_capacity = None
+        if nodes is not None and pools and victims is not None:
+            node_capacity = node_capacity_of(nodes, pools, victims)
         if simulated is not None and node_capacity is not None:
             simulated.asked_for = node_capacity.asked_for
         scalers = [scaler if _has_two(simulated, scaler) else with_one_target(scaler) for scaler in self._scalers]
@@ -77,7 +80,7 @@ class ReconciledPolicy:
             self._reporters,
             foresight=self._foresight,
             node_capacity=node_capacity,
-            marker=None if simulated is None or nodes is None else SimulatedVictims(nodes, simulated.pool_of),
+            marker=victims,
         )
         return (_ReconcilerTick(reconciler, fleet, tuple(scalers), self._tick_seconds),)
 

@@ -8,6 +8,7 @@ from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.controller.node_capacity import NodeCapacityKeeper
 from autoscaler.observers.node_pools import NodePoolSeen
+from autoscaler.observers.replica_places import PlaceSource
 from autoscaler.replay.simulated_nodes import SimulatedNodes
 from policies.reasons import Reason
 
@@ -59,7 +60,14 @@ class FixedAcceleratorPools:
         return self._pools
 
 
-def node_capacity_of(nodes: SimulatedNodes, pools: Sequence[AcceleratorPool]) -> NodeCapacityKeeper:
-    """The live controller's own keeper of limits, on simulated nodes."""
+def node_capacity_of(
+    nodes: SimulatedNodes, pools: Sequence[AcceleratorPool], places: PlaceSource
+) -> NodeCapacityKeeper:
+    """The live controller's own keeper of limits, on simulated nodes.
+
+    In a sampled fleet no replica is moved back to spot: one there is several, and a surge would be of all of them.
+    """
     karpenter = SimulatedKarpenter(nodes)
-    return NodeCapacityKeeper(FixedAcceleratorPools(pools), karpenter, karpenter, OWN_MANAGER)
+    return NodeCapacityKeeper(
+        FixedAcceleratorPools(pools), karpenter, karpenter, OWN_MANAGER, places=places if nodes.copies == 1 else None
+    )

@@ -1,12 +1,13 @@
-"""Which replicas of a simulated pool go when its count falls? Chosen as in the cluster, and marked on its pods."""
+"""Where are the replicas of a simulated pool, and which go when its count falls? Chosen as in the cluster."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
-from autoscaler.observers.workload import ScaleTarget
+from autoscaler.observers.replica_places import Places
+from autoscaler.observers.workload import LivePod, ScaleTarget
 from autoscaler.replay.simulated_nodes import SimulatedNodes
 from autoscaler.replay.simulated_pool import SimulatedPool
 from policies.capacity_split import CapacityType
@@ -15,7 +16,7 @@ from policies.wording import counted
 
 
 class SimulatedVictims:
-    """A VictimMarker over simulated nodes. `pool_of` finds the pool of a target; None: it is not simulated."""
+    """A VictimMarker and a PlaceSource over simulated nodes. `pool_of` finds a target's pool; None: not simulated."""
 
     def __init__(self, nodes: SimulatedNodes, pool_of: Callable[[ScaleTarget], SimulatedPool | None]) -> None:
         self._nodes = nodes
@@ -38,6 +39,21 @@ class SimulatedVictims:
                 pod.deletion_cost = ranks.get(pod.name, 0)
         emptied = len(victims.emptied_nodes) * self._nodes.copies
         return ChosenVictims(fall.to_replicas, victims.names, emptied, f"{counted(emptied, 'node')} will be empty")
+
+    def places_of(self, target: ScaleTarget, pods: Sequence[LivePod]) -> Places:
+        """Where the replicas are that go on; nowhere for a target that is not simulated."""
+        del pods  # the pool has them
+        pool = self._pool_of(target)
+        if pool is None:
+            return Places((), 0)
+        whole = self._nodes.setup.shape.accelerators
+        empty = sum(
+            not node.is_deleting and node.free_accelerators == whole
+            for each in self._nodes.pools.values()
+            for node in each.nodes
+            if not each.is_spot
+        )
+        return Places(tuple(self._placed(pool, pool.kind_of(target.name))), empty)
 
     def note_written(self, target: ScaleTarget, victims: ChosenVictims) -> None:
         """Nothing is remembered."""

@@ -80,10 +80,10 @@ def _begin(situation: Situation, replicas: int, memory: ReturnMemory, offer: Spo
         assert memory.rests_until_seconds is not None
         left = duration(memory.rests_until_seconds - now_seconds)
         return _refused(replicas, memory, f"{beyond}: what was to move one to spot did not come; tried again in {left}")
-    if memory.nodes_before is not None and offer.nodes_beyond_floor >= memory.nodes_before:
-        return _given_up(situation, replicas, "the last one has left as many nodes on demand")
     if now_seconds - since_seconds < scale_down_window_seconds(situation.decision_input):
         return JudgedReturn(Limited(replicas, Reason.NOT_LIMITED, ""), memory)
+    if memory.nodes_before is not None and offer.nodes_beyond_floor >= memory.nodes_before:
+        return _given_up(situation, replicas, "the last one has left as many nodes on demand")
     asked = replicas + offer.surge_replicas
     message = f"{asked} asked for: {beyond}, and as many go when {counted(offer.surge_replicas, 'replica')} more serve"
     started = ReturnMemory(
@@ -111,7 +111,7 @@ def _go_on(situation: Situation, replicas: int, memory: ReturnMemory, offer: Spo
     if counts.stuck:
         return _given_up(situation, replicas, f"{counted(counts.stuck, 'replica')} stuck")
     if counts.ready == counts.spec == asked and on_spot > 0:
-        message = f"{counted(on_spot, 'replica')} more on spot: {memory.moved_replicas} go on demand"
+        message = f"{counted(memory.moved_replicas, 'replica')} more serve: as many go on demand"
         memory = ReturnMemory(nodes_before=memory.nodes_before)
         return JudgedReturn(Limited(replicas, Reason.RETURNING_TO_SPOT, message), memory)
     if offer is None or not offer.can_buy_spot:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from policies.accelerator_sharing import AcceleratorAllowance, AcceleratorDemand
 from policies.capacity_split import CapacityType, is_split_kept, split_nodes
 from policies.decision import decide
-from policies.history import planned_replicas, with_rescale
+from policies.history import planned_replicas, replaced_within, with_rescale
 from policies.node_capacity import NodeCapacityParameters, plan_node_capacity
 from policies.observation import ReplicaCounts
 from policies.signals import Signal
@@ -77,7 +77,8 @@ class OneTarget:
         moved = 0 if memory is None else memory.moved_replicas
         self.moves += moved > 0 and (before is None or before.moved_replicas == 0)
         assert decision.desired_replicas <= min(MAXIMUM, max(most, counts.spec)), "neither maximum nor accelerators"
-        self._write(counts, decision.desired_replicas, moved, planned_replicas(self.history, counts.spec))
+        standing = 0 if before is None else min(before.moved_replicas, replaced_within(self.history, counts.spec))
+        self._write(counts, decision.desired_replicas, moved, standing)
         self.history = decision.next_history
         if decision.desired_replicas != counts.spec:
             planned = decision.desired_replicas - self.history.replaced_replicas
@@ -112,12 +113,13 @@ class OneTarget:
         plan = plan_node_capacity(replace(self.parameters, slack_nodes=0), demands, self.plant.states())
         return by_kind({each.name: each.limit_nodes for each in plan.node_pools})[SPOT] > self.plant.count(SPOT)
 
-    def _write(self, counts: ReplicaCounts, desired: int, moved: int, planned_before: int) -> None:
-        plant = self.plant
-        demands = [AcceleratorDemand("all", desired - moved, max(0, counts.spec - moved), 0, self.size)]
-        if moved:
-            demands.append(AcceleratorDemand("back", moved, 0, 0, self.size, capacity_type=SPOT))
-        parameters = replace(self.parameters, slack_nodes=0) if moved else self.parameters
+    def _write(self, counts: ReplicaCounts, desired: int, moved: int, standing: int) -> None:
+        """Limits and the count; `moved` of the desired replicas and `standing` of the present ones are beside the plan."""
+        plant, planned_before = self.plant, planned_replicas(self.history, counts.spec)
+        demands = [AcceleratorDemand("all", desired - moved, counts.spec - standing, 0, self.size)]
+        if moved or standing:
+            demands.append(AcceleratorDemand("back", moved, standing, 0, self.size, capacity_type=SPOT))
+        parameters = replace(self.parameters, slack_nodes=0) if moved or standing else self.parameters
         plan = plan_node_capacity(parameters, demands, plant.states())
         limits = dict(by_kind({each.name: each.limit_nodes for each in plan.node_pools}))
         grown = [kind for kind in CapacityType if limits[kind] > plant.count(kind)]

@@ -100,7 +100,7 @@ def test_one_more_is_asked_for_after_a_calm_window_and_as_many_go_when_it_serves
     pool.all_serve(on_spot=7)
     ended = pool.tick()
     assert (ended.desired_replicas, ended.reason) == (10, Reason.RETURNING_TO_SPOT)
-    assert "1 replica more on spot: 1 go on demand" in ended.message
+    assert "1 replica more serve: as many go on demand" in ended.message
     assert not [event for event in pool.history.scale_events if event.change], "rate policies saw nothing of it"
 
     pool.all_serve(on_spot=7)
@@ -114,6 +114,7 @@ def test_what_leaves_as_many_nodes_on_demand_is_not_done_again_and_again() -> No
     pool.until(PLANNED)
     pool.all_serve(on_spot=7)
     ended_at_seconds = pool.now_seconds
+    assert [pool.tick().desired_replicas for _ in range(4)] == [10] * 4
     assert "the last one has left as many nodes on demand" in step_of(pool.tick())[1]
     pool.until(PLANNED + 1, ticks=200)
     assert pool.now_seconds - ended_at_seconds >= REST_SECONDS
