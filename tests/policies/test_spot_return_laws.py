@@ -114,7 +114,7 @@ class OneTarget:
         return by_kind({each.name: each.limit_nodes for each in plan.node_pools})[SPOT] > self.plant.count(SPOT)
 
     def _write(self, counts: ReplicaCounts, desired: int, moved: int, standing: int) -> None:
-        """Limits and the count; `moved` of the desired replicas and `standing` of the present ones are beside the plan."""
+        """Limits and the count; of these `moved` are beside the plan, and `standing` of those that stand."""
         plant, planned_before = self.plant, planned_replicas(self.history, counts.spec)
         demands = [AcceleratorDemand("all", desired - moved, counts.spec - standing, 0, self.size)]
         if moved or standing:
