@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from autoscaler.finding import Finding
 from autoscaler.node_pool_checks.disruption import check_disruption
 from autoscaler.node_pool_checks.dollars import check_dollars
+from autoscaler.node_pool_checks.drain import check_drain
 from autoscaler.node_pool_checks.evictions import check_evictions
 from autoscaler.node_pool_checks.karpenter_version import check_interruptions, check_karpenter_version
 from autoscaler.node_pool_checks.limits import check_limits
@@ -29,6 +30,7 @@ CHECKS: tuple[Callable[[Survey], Iterator[Finding]], ...] = (
     check_prewarm,
     check_disruption,
     check_evictions,
+    check_drain,
     check_interruptions,
 )
 

@@ -27,6 +27,7 @@ from autoscaler.node_pool_checks.survey_types import (
     MissingRight,
     PatchRight,
     PodDisruptionBudget,
+    Router,
     ServingTarget,
     Survey,
     SurveyedDaemon,
@@ -37,6 +38,7 @@ from autoscaler.node_pool_checks.survey_types import (
     read_disruption_budget,
     read_node_pool,
     read_placeholders,
+    read_router,
     read_target,
     version_of,
 )
@@ -45,6 +47,7 @@ from policies.capacity_split import CapacityType
 
 OWN_PATH = "/apis/tokenscaler.io/v1alpha1"
 KARPENTER_PATH = "/apis/karpenter.sh/v1"
+INFERENCE_PATH = "/apis/inference.networking.k8s.io/v1"
 PAGE_OBJECTS = 500
 
 _UNKNOWN_LAUNCHES = "a NodePool that has no capacity to buy is not noticed: pods wait there for nodes that never come"
@@ -265,11 +268,22 @@ class _Reader:
             return self._unknown(unknown, reference.name, f"there is no such {reference.kind}: ")
         if isinstance(document, ApiFailure):
             return self._unknown(unknown, document.message)
+        target = read_target(scaler, document, reference, capacity_type)
         return replace(
-            read_target(scaler, document, reference, capacity_type),
+            target,
             autoscalers=around.autoscalers_of(reference.kind, reference.name),
             budgets=around.budgets_of(document),
+            routers=() if scaler.spec.scale_down_drain_seconds is None else self._routers(target),
         )
+
+    def _routers(self, target: ServingTarget) -> tuple[Router, ...]:
+        namespace = target.scaler.namespace
+        lists = [
+            ("Service", self._all(f"/api/v1/namespaces/{namespace}/services")),
+            ("InferencePool", self._all(f"{INFERENCE_PATH}/namespaces/{namespace}/inferencepools", is_optional=True)),
+        ]
+        found = (read_router(kind, document, target.labels) for kind, documents in lists for document in documents)
+        return tuple(router for router in found if router is not None)
 
     def _unknown(self, target: ServingTarget, found: str, why: str = "") -> ServingTarget:
         self.unread.append(

@@ -15,6 +15,8 @@ from autoscaler.api.node_template import ANYWHERE, NODE_POOL_LABEL, NodeTemplate
 from autoscaler.api.pod_requests import NO_REQUESTS, PodRequests, requests_of_pod, requests_of_template
 from autoscaler.api.taints import Taint, Toleration, read_taints, read_tolerations
 from autoscaler.finding import Finding
+from autoscaler.kubernetes_gateway.label_selector import LabelSelector, selector_from_object
+from autoscaler.kubernetes_gateway.watched_objects import SERVING_LABEL
 from policies.capacity_split import CapacityType
 
 Document = Mapping[str, Any]
@@ -82,6 +84,14 @@ class PodDisruptionBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class Router:
+    """A Service or an InferencePool that selects the pods of a target, and whether a drained pod leaves it."""
+
+    name: str  # KIND NAMESPACE/NAME
+    selects_serving: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ServingTarget:
     """What an InferenceScaler scales, as far as nodes are concerned; without a template only the scaler is known.
 
@@ -102,12 +112,19 @@ class ServingTarget:
     replica_appliers: tuple[str, ...] = ()
     autoscalers: tuple[str, ...] = ()
     budgets: tuple[PodDisruptionBudget, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)  # of its pods
+    selector: LabelSelector | None = None  # by which it has its pods
+    routers: tuple[Router, ...] = ()  # looked for where replicas are to be drained
     is_known: bool = True
 
     @property
     def object(self) -> str:
         """The target in a finding."""
         return f"{self.reference.kind} {self.scaler.namespace}/{self.reference.name}"
+
+    def selects_by(self, label: str) -> bool:
+        """Whether it would lose a pod whose label is another one."""
+        return self.selector is not None and any(each.key == label for each in self.selector.requirements)
 
     def node_pools_of(self, pool: AcceleratorPool) -> tuple[str, ...]:
         """The NodePools of an AcceleratorPool on which its pods are to land."""
@@ -262,6 +279,8 @@ def read_target(
         priority_class=str(pod.get("priorityClassName") or ""),
         keeps_off_disruption="karpenter.sh/do-not-disrupt" in annotations,
         replica_appliers=appliers(document["metadata"], "f:replicas"),
+        labels=dict((template.get("metadata") or {}).get("labels") or {}),
+        selector=selector_from_object(spec.get("selector")),
     )
 
 
@@ -289,6 +308,18 @@ def read_placeholders(name: str, document: Document) -> SurveyedPlaceholders:
     return SurveyedPlaceholders(
         name, accelerators_of_template(document) or 0, str(pod.get("priorityClassName") or ""), read_placement(pod)
     )
+
+
+def read_router(kind: str, document: Document, labels: Mapping[str, str]) -> Router | None:
+    """A Service or an InferencePool that selects pods with these labels; None for one that does not."""
+    selected = (document.get("spec") or {}).get("selector") or {}
+    # A Service has its labels at once, an InferencePool of v1 below matchLabels.
+    selector = {key: value for key, value in (selected.get("matchLabels") or selected).items() if key != SERVING_LABEL}
+    if not selector or any(labels.get(key) != value for key, value in selector.items()):
+        return None
+    metadata = document["metadata"]
+    selects_serving = (selected.get("matchLabels") or selected).get(SERVING_LABEL) == "true"
+    return Router(f"{kind} {metadata.get('namespace')}/{metadata['name']}", selects_serving)
 
 
 def read_disruption_budget(document: Document) -> PodDisruptionBudget:

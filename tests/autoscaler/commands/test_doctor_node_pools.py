@@ -74,6 +74,7 @@ class Cluster:
             server.add_resource(Resource(api_version, plural, kind, is_namespaced=False))
         server.add_resource(Resource("tokenscaler.io/v1alpha1", "inferencescalers", "InferenceScaler"))
         server.add_resource(Resource("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"))
+        server.add_resource(Resource("v1", "services", "Service"))
 
     def judges(self, request: Request, allowed: bool) -> bool:
         """Whether a request asks for a right that the controller has, or has not."""
@@ -238,3 +239,22 @@ def test_a_ceiling_for_all_pools_needs_prices(filled: Cluster) -> None:
 
 def test_a_service_account_needs_a_namespace(cluster: Cluster) -> None:
     assert cluster.doctor("--service-account", "tokenscaler").exit_code == 2
+
+
+def test_a_service_that_goes_on_routing_to_what_is_to_go_is_found(filled: Cluster) -> None:
+    drain = {"scaleDownVictims": "WholeNodes", "scaleDownDrainSeconds": 60}
+    filled.server.put("inferencescalers", {**SCALER, "spec": {**SCALER["spec"], **drain}})  # type: ignore[dict-item]
+    template = {
+        **DEPLOYMENT["spec"]["template"],
+        "metadata": {"labels": {"app": "v", "tokenscaler.io/serving": "true"}},
+    }  # type: ignore[index]
+    filled.server.put("deployments", {**DEPLOYMENT, "spec": {"template": template}})
+    filled.server.put(
+        "services", {"metadata": {"name": "chat", "namespace": "inference"}, "spec": {"selector": {"app": "v"}}}
+    )
+
+    result = filled.doctor()
+
+    assert result.exit_code == 1
+    assert "Service inference/chat" in result.stdout
+    assert "tokenscaler.io/serving" in result.stdout

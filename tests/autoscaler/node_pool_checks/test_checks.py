@@ -27,6 +27,7 @@ from autoscaler.node_pool_checks.survey_types import (
     SurveyedPlaceholders,
     read_disruption_budget,
     read_node_pool,
+    read_router,
     read_target,
     version_of,
 )
@@ -148,6 +149,23 @@ def _with_target(**changes: Any) -> Survey:
     survey = _survey()
     (target,) = survey.targets["h100"]
     return replace(survey, targets={"h100": (replace(target, **changes),)})
+
+
+SERVING = {"spec/template/metadata/labels/tokenscaler.io\\/serving": "true"}
+
+
+def _draining(target: Mapping[str, Any] | None = None, **services: Mapping[str, str]) -> Survey:
+    """A scaler that drains, a target with the label, and Services by name and selector."""
+    drain = {"spec/scaleDownVictims": "WholeNodes", "spec/scaleDownDrainSeconds": 120}
+    survey = _survey(scaler=drain, target=SERVING if target is None else target)
+    (found,) = survey.targets["h100"]
+    documents = [
+        {"metadata": {"namespace": "inference", "name": name}, "spec": {"selector": selector}}
+        for name, selector in services.items()
+    ]
+    routers = (read_router("Service", document, found.labels) for document in documents)
+    found = replace(found, routers=tuple(router for router in routers if router is not None))
+    return replace(survey, targets={"h100": (found,)})
 
 
 def _with_node_pool(name: str, **changes: Any) -> Survey:
@@ -646,6 +664,27 @@ CASES = [
         "have 100 s of grace",
         id="a node that ends before its pods may",
     ),
+    pytest.param(
+        lambda: _draining(target={}),
+        "Deployment inference/vllm",
+        "spec.template.metadata.labels[tokenscaler.io/serving]",
+        "no replica is drained",
+        id="replicas that are to be drained have no label for it",
+    ),
+    pytest.param(
+        lambda: _draining(target=SERVING | {"spec/selector/matchLabels/tokenscaler.io\\/serving": "true"}),
+        "Deployment inference/vllm",
+        "spec.selector",
+        "would be replaced and left to itself",
+        id="a Deployment that selects by the label",
+    ),
+    pytest.param(
+        lambda: _draining(chat={"app": "vllm"}),
+        "Service inference/chat",
+        "spec.selector",
+        "goes on sending requests to replicas of Deployment inference/vllm",
+        id="a Service that does not select by the label",
+    ),
 ]
 
 
@@ -685,6 +724,13 @@ NO_FINDING = [
         id="limits that were once set by hand",
     ),
     pytest.param(lambda: _with_target(is_known=False, autoscalers=(), budgets=()), id="a target that was not found"),
+    pytest.param(_draining, id="replicas that are drained, and no Service of which anybody knows"),
+    pytest.param(
+        lambda: _draining(
+            chat={"app": "vllm", "tokenscaler.io/serving": "true"}, scrape={"app": "vllm"}, other={"app": "other"}
+        ),
+        id="a Service that selects by the label, beside one that scrapes",
+    ),
     pytest.param(
         lambda: _survey(od={"spec/disruption/budgets": [{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "1"}]}),
         id="a disruption budget that is closed for one reason",
