@@ -12,6 +12,7 @@ from autoscaler.external_metrics.serving_certificate import (
     ServingMaterial,
     bundle_with,
     due,
+    is_somebody_elses,
     material_of_secret,
     new_material,
     secret_document,
@@ -102,6 +103,8 @@ class OwnCertificate:
         if isinstance(secret, ApiFailure) and not isinstance(secret, NotFound):
             return secret.message
         present = None if isinstance(secret, NotFound) else material_of_secret(secret)
+        if present is None and not isinstance(secret, ApiFailure) and is_somebody_elses(secret):
+            return f"Secret {path} is somebody else's and holds no certificate of ours: it is left alone"
         if self._may_write():
             served = self._brought_up_to_date(path, None if isinstance(secret, ApiFailure) else secret, present)
             return served if isinstance(served, str) else served.pair

@@ -100,6 +100,9 @@ def due(material: ServingMaterial, names: Sequence[str], now_seconds: float) -> 
     return Due.NOTHING if set(names) <= set(served.get_values_for_type(x509.DNSName)) else Due.CERTIFICATE
 
 
+OURS: Mapping[str, str] = {"app.kubernetes.io/name": "tokenscaler"}
+
+
 def secret_document(namespace: str, name: str, material: ServingMaterial) -> dict[str, Any]:
     """The Secret that holds it, of the usual type for TLS."""
     texts = {
@@ -112,9 +115,15 @@ def secret_document(namespace: str, name: str, material: ServingMaterial) -> dic
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "kubernetes.io/tls",
-        "metadata": {"namespace": namespace, "name": name, "labels": {"app.kubernetes.io/name": "tokenscaler"}},
+        "metadata": {"namespace": namespace, "name": name, "labels": dict(OURS)},
         "data": {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()},
     }
+
+
+def is_somebody_elses(document: Mapping[str, Any]) -> bool:
+    """Whether a Secret has content and not our label. An empty one may have been made for us."""
+    labels = (document.get("metadata") or {}).get("labels") or {}
+    return bool(document.get("data")) and any(labels.get(key) != value for key, value in OURS.items())
 
 
 def material_of_secret(document: Mapping[str, Any]) -> ServingMaterial | None:

@@ -25,7 +25,7 @@ from policies.victims import NodesOfSplit
 from tests.builders import NOW, a_decision_input, a_history, a_policy, an_even_signal, an_observation
 from tests.policies.node_plant import NodePlant, by_kind
 
-LIVES = max(20, int(os.environ.get("TOKENSCALER_PLANS", "5000")) // 500)
+LIVES = max(20, int(os.environ.get("TOKENSCALER_PLANS", "5000")) // 2500)
 pytestmark = pytest.mark.timeout(max(300, LIVES))
 ON_DEMAND, SPOT = CapacityType.ON_DEMAND, CapacityType.SPOT
 TICK_SECONDS = 15.0

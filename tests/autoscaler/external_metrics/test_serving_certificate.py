@@ -253,6 +253,17 @@ def test_a_lost_secret_is_made_anew_and_both_authorities_are_known(cluster: Fake
     assert cluster.bundle == [certificate(cluster.material.authority_pem), *before]
 
 
+def test_a_secret_of_somebody_else_is_left_alone_and_said(cluster: FakeCluster) -> None:
+    theirs = {"metadata": {"resourceVersion": "7"}, "type": "kubernetes.io/tls", "data": {"tls.crt": "eA=="}}
+    cluster.documents[SECRET_PATH] = copy.deepcopy(theirs)
+    for leads in (True, False):
+        said = Keeper(cluster, leads).newest()
+        assert isinstance(said, str)
+        assert "is somebody else's" in said
+    assert cluster.documents[SECRET_PATH] == theirs
+    assert cluster.writes == []
+
+
 def test_a_bundle_that_somebody_has_emptied_is_written_again(cluster: FakeCluster) -> None:
     leader = Keeper(cluster)
     leader.settled()
