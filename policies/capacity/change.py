@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from policies.capacity.fit import FittedLaw, foretold
+from policies.capacity.fit import FittedLaw, fit, foretold
 from policies.capacity.samples import LoadSample
 
 # In standard deviations. What a window is off less is no sign of anything, and none says more than the largest.
 ORDINARY, LARGEST = 1.5, 4.0
 # The sum that is no chance any more: three windows in a row of the largest, or six of 2.5.
-CHANGED = 5.0
+GREAT = 5.0
 # The oldest of more are taken for clear.
 MAXIMUM_SUSPECTS = 12
 
@@ -25,9 +25,9 @@ class Suspicion:
     windows: tuple[LoadSample, ...] = ()
 
     @property
-    def is_certain(self) -> bool:
-        """The windows are those of other replicas than the ones before them."""
-        return abs(self.deviations) > CHANGED
+    def is_great(self) -> bool:
+        """The windows were foretold so badly that the laws or the replicas are others than was thought."""
+        return abs(self.deviations) > GREAT
 
 
 def suspicion_after(
@@ -48,3 +48,17 @@ def suspicion_after(
         return Suspicion(math.copysign(rest, total), (window,)), before.windows
     windows = (*before.windows, window)
     return Suspicion(math.copysign(rest, total), windows[-MAXIMUM_SUSPECTS:]), windows[:-MAXIMUM_SUSPECTS]
+
+
+def contradict(laws: Sequence[FittedLaw], samples: tuple[LoadSample, ...], windows: tuple[LoadSample, ...]) -> bool:
+    """Whether no law brings the windows together with the samples as well as `laws` do the samples alone.
+
+    Then the replicas have changed. Else the laws were wrong at a load that was new, and the windows complete them.
+    """
+    return fit((*samples, *windows))[0].window_error > laws[0].window_error
+
+
+def slowdown(laws: Sequence[FittedLaw], windows: tuple[LoadSample, ...]) -> float:
+    """How many times as long as foretold the steps of the windows are, as a geometric mean."""
+    logarithms = [math.log(window.step_seconds / foretold(laws, window.load)[0]) for window in windows]
+    return math.exp(sum(logarithms) / len(logarithms))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from policies.capacity.change import Suspicion, suspicion_after
-from policies.capacity.fit import fit
+from policies.capacity.change import Suspicion, contradict, slowdown, suspicion_after
+from policies.capacity.fit import FittedLaw, fit
 from policies.capacity.learned_capacity import LearnedCapacity
 from policies.capacity.memory import CapacityMemory, SmoothedRates
 from policies.capacity.objectives import LatencyObjectives
@@ -36,6 +36,8 @@ LEAST_SECONDS_BETWEEN = 45.0
 # A rate over a minute, smoothed over half of one, is as late as a mean over two minutes.
 SMOOTHING_SECONDS = 30.0
 LEAST_COVERAGE = 0.9
+# What was measured before the replicas changed still tells, at loads that have not been seen again, of their kind.
+WEIGHT_OF_OTHERS = 0.1
 # Sequences that decode on a replica, on average: with fewer the windows tell of nothing but a step alone.
 LEAST_DECODING = 0.2
 # Of the requests in an engine. A request or two wait for the next step even where nothing queues.
@@ -186,17 +188,13 @@ def _sample(memory: CapacityMemory, metrics: MetricsObservation, evidence: Capac
 
 
 def _with_sample(memory: CapacityMemory, sample: LoadSample) -> CapacityMemory:
-    """Takes up a window, or leaves it aside while it may be of replicas that have changed; once that is certain, all
-    older ones are forgotten."""
+    """Takes up a window, or leaves it aside while it may be of replicas that have changed; once that is certain, the
+    older ones are brought to the new pace and count little."""
     laws = memory.laws or (fit(memory.samples) if memory.samples else ())
     suspicion, clear = suspicion_after(memory.suspicion, laws, sample) if laws else (Suspicion(), (sample,))
-    if suspicion.is_certain:
-        memory = replace(
-            memory,
-            begun_at_seconds=memory.measured_at_seconds,
-            begun_because=f"its replicas have become {'faster' if suspicion.deviations > 0 else 'slower'}",
-            samples=(),
-        )
+    if suspicion.is_great:
+        if contradict(laws, memory.samples, suspicion.windows):
+            memory = _of_changed_replicas(memory, laws, suspicion)
         suspicion, clear = Suspicion(), suspicion.windows
     if not clear:
         return replace(memory, suspicion=suspicion, laws=laws)
@@ -204,6 +202,13 @@ def _with_sample(memory: CapacityMemory, sample: LoadSample) -> CapacityMemory:
     for window in clear:
         samples = with_sample(samples, window)
     return replace(memory, samples=samples, suspicion=suspicion, laws=fit(samples))
+
+
+def _of_changed_replicas(memory: CapacityMemory, laws: tuple[FittedLaw, ...], suspicion: Suspicion) -> CapacityMemory:
+    because = f"its replicas have become {'faster' if suspicion.deviations > 0 else 'slower'}"
+    pace = slowdown(laws, suspicion.windows)
+    samples = tuple(sample.slower(pace, WEIGHT_OF_OTHERS) for sample in memory.samples)
+    return replace(memory, begun_at_seconds=memory.measured_at_seconds, begun_because=because, samples=samples)
 
 
 def _queues(metrics: MetricsObservation) -> bool:

@@ -43,6 +43,16 @@ class LoadSample:
             cached_tokens=self.cached_tokens,
         )
 
+    def slower(self, times: float, largest_weight: float) -> LoadSample:
+        """The same steps of a replica that takes so many times as long for each, with no more weight than that."""
+        return replace(
+            self,
+            weight=min(self.weight, largest_weight),
+            step_seconds=self.step_seconds * times,
+            generated_tokens_per_second=self.generated_tokens_per_second / times,
+            prompts_per_second=self.prompts_per_second / times,
+        )
+
 
 def with_sample(samples: tuple[LoadSample, ...], new: LoadSample) -> tuple[LoadSample, ...]:
     """The samples with one more window, by load: older ones weigh a little less; of more than 14 those of the least

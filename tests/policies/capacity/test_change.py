@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
-from policies.capacity.change import MAXIMUM_SUSPECTS, Suspicion, suspicion_after
+from policies.capacity.change import MAXIMUM_SUSPECTS, Suspicion, contradict, slowdown, suspicion_after
 from policies.capacity.fit import FittedLaw, fit, foretold
 from policies.capacity.samples import LoadSample
-from tests.policies.capacity.laws import a_law, exactly, measured
+from policies.capacity.solve import load_of
+from tests.policies.capacity.laws import REQUEST, a_law, exactly, measured
 
 TRUTH = a_law(speed=1.3)
 LAWS = (exactly(TRUTH),)
@@ -19,23 +19,15 @@ NOISE = 0.025  # of one window, for a law that is exact
 
 def off_by(deviations: float, decoding: float = 20.0) -> LoadSample:
     """A window whose foretold step is so many deviations too long."""
-    window = measured(TRUTH, decoding, weight=1.0)
-    pace = 1.0 + deviations * NOISE
-    # The same load per step, so that the same time is foretold.
-    return replace(
-        window,
-        step_seconds=window.step_seconds / pace,
-        generated_tokens_per_second=window.generated_tokens_per_second * pace,
-        prompts_per_second=window.prompts_per_second * pace,
-    )
+    return measured(TRUTH, decoding, weight=1.0).slower(1.0 / (1.0 + deviations * NOISE), 1.0)
 
 
 def after(*windows: LoadSample, laws: tuple[FittedLaw, ...] = LAWS) -> Suspicion:
-    """The suspicion that is left, or the first that is certain."""
+    """The suspicion that is left, or the first that is great."""
     suspicion = Suspicion()
     for window in windows:
         suspicion, _ = suspicion_after(suspicion, laws, window)
-        if suspicion.is_certain:
+        if suspicion.is_great:
             break
     return suspicion
 
@@ -58,7 +50,7 @@ def test_the_sum_of_deviations(deviations: list[float], sum_of_them: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("deviations", "is_certain"),
+    ("deviations", "is_great"),
     [
         pytest.param([40.0, 40.0], False, id="two windows are never enough"),
         pytest.param([4.0, 4.0, 4.0], True, id="three that are far off are"),
@@ -69,8 +61,8 @@ def test_the_sum_of_deviations(deviations: list[float], sum_of_them: float) -> N
         pytest.param([40.0, 0.0, 0.0] * 100, False, id="nor is one window in three"),
     ],
 )
-def test_when_a_change_is_certain(deviations: list[float], is_certain: bool) -> None:
-    assert after(*map(off_by, deviations)).is_certain is is_certain
+def test_when_the_suspicion_is_great(deviations: list[float], is_great: bool) -> None:
+    assert after(*map(off_by, deviations)).is_great is is_great
 
 
 def test_windows_wait_while_there_is_suspicion_and_are_clear_when_there_is_none() -> None:
@@ -114,4 +106,33 @@ def test_a_steady_pool_is_not_taken_for_changed_in_a_week() -> None:
     """10,000 windows with noise of 3 %, a fifth more than is expected of them."""
     draw = random.Random(1)
     windows = (off_by(draw.gauss(0.0, 0.03 / NOISE), draw.uniform(5.0, 50.0)) for _ in range(10_000))
-    assert not after(*windows).is_certain
+    assert not after(*windows).is_great
+
+
+BEFORE = tuple(measured(TRUTH, decoding) for decoding in (10.0, 20.0, 30.0))
+
+
+@pytest.mark.parametrize(
+    ("windows", "is_change"),
+    [
+        pytest.param([measured(a_law(speed=1.6), 20.0, weight=1.0)] * 3, True, id="slower at a load that was seen"),
+        pytest.param([measured(a_law(speed=1.0), 25.0, weight=1.0)] * 3, True, id="faster between two loads"),
+        pytest.param([measured(TRUTH, 60.0, weight=1.0)] * 3, False, id="as it was, at twice the load"),
+        pytest.param([measured(TRUTH, 2.0, weight=1.0, error=0.03)] * 3, False, id="a little off at a new load"),
+    ],
+)
+def test_windows_that_no_law_brings_together_with_what_was_measured(windows: list[LoadSample], is_change: bool) -> None:
+    assert contradict(fit(BEFORE), BEFORE, tuple(windows)) is is_change
+
+
+def test_by_how_much_slower_replicas_are() -> None:
+    seconds = foretold(LAWS, load_of(20.0, REQUEST))[0]
+    window = measured(TRUTH, 20.0)
+    found = slowdown(LAWS, (replace_step(window, 2.0 * seconds), replace_step(window, 0.5 * seconds), window))
+    assert found == pytest.approx(1.0)
+    assert slowdown(LAWS, (replace_step(window, 1.5 * seconds),)) == pytest.approx(1.5)
+
+
+def replace_step(window: LoadSample, seconds: float) -> LoadSample:
+    """The same load per step, in a step of that length."""
+    return window.slower(seconds / window.step_seconds, window.weight)

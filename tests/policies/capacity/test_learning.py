@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from policies.capacity.change import Suspicion
+from policies.capacity.change import Suspicion, slowdown
 from policies.capacity.fit import fit
 from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR, LearnedCapacity
 from policies.capacity.learning import CapacityEvidence, learn_capacity
@@ -479,19 +479,32 @@ def test_after_a_restart_the_laws_are_fitted_to_what_was_kept_before_a_window_is
         pytest.param(1.5, -4.9, "its replicas have become slower", id="slower"),
     ],
 )
-def test_of_replicas_that_have_certainly_changed_only_the_new_windows_are_kept(
+def test_what_was_known_of_replicas_that_have_changed_is_brought_to_their_pace_and_counts_little(
     pace: float, deviations: float, because: str
 ) -> None:
     new = replace(SAMPLE, step_seconds=pace * SECONDS)
-    suspicion = Suspicion(deviations, (replace(new, generated_tokens_per_second=100.0), new))
-    after = one_look(
-        replace(LEARNED, suspicion=suspicion), with_latency(mean_time_per_output_token_seconds=pace * SECONDS)
-    )
-    assert [round(sample.weight, 1) for sample in after.samples] == [1.0, 2.0]
-    assert after.samples[1].step_seconds == pytest.approx(pace * SECONDS)
+    memory = replace(LEARNED, suspicion=Suspicion(deviations, (new, new)))
+    after = one_look(memory, with_latency(mean_time_per_output_token_seconds=pace * SECONDS))
+    times = slowdown(LEARNED.laws, (new, new, new))
+    expected = tuple(sample.slower(times, 0.1) for sample in MEASURED)
+    for window in (new, new, new):
+        expected = with_sample(expected, window)
+    assert [sample.weight for sample in after.samples] == pytest.approx([sample.weight for sample in expected])
+    assert [sample.step_seconds for sample in after.samples] == pytest.approx([each.step_seconds for each in expected])
     assert after.laws == fit(after.samples)
     assert after.suspicion == Suspicion()
     assert (after.begun_because, after.begun_at_seconds) == (because, after.measured_at_seconds)
+
+
+def test_windows_that_only_show_the_laws_to_be_wrong_at_a_new_load_are_taken_up_with_the_others() -> None:
+    new = measured(TRUTH, 60.0, weight=1.0)
+    after = one_look(
+        replace(LEARNED, suspicion=Suspicion(9.0, (new, new))),
+        with_latency(mean_time_per_output_token_seconds=SECONDS),
+    )
+    assert after.suspicion == Suspicion()
+    assert after.begun_because == ""
+    assert total_weight(after.samples) == pytest.approx(5.0, abs=0.1)
 
 
 def test_the_first_window_is_not_judged() -> None:

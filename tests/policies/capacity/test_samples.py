@@ -53,6 +53,14 @@ def test_a_load_that_doubles_is_seen_in_several_means() -> None:
     assert len(found) in (5, 6)
 
 
+def test_a_sample_of_a_slower_replica_is_of_the_same_steps() -> None:
+    slower = replace(SAMPLE, weight=5.0).slower(1.5, 0.1)
+    assert (slower.weight, slower.step_seconds) == (0.1, pytest.approx(0.03))
+    assert slower.load.decoding == pytest.approx(SAMPLE.load.decoding)
+    assert slower.load.prompts == pytest.approx(SAMPLE.load.prompts)
+    assert replace(SAMPLE, weight=0.05).slower(1.5, 0.1).weight == 0.05
+
+
 def test_a_window_of_half_the_load_is_not_quiet() -> None:
     half = replace(SAMPLE, generated_tokens_per_second=500.0)
     less = replace(SAMPLE, generated_tokens_per_second=499.0)
