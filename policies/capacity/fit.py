@@ -56,10 +56,11 @@ def fit(samples: Sequence[LoadSample], laws: Sequence[StepTimeLaw] = KNOWN_LAWS)
     them; so all are kept, by the likelihood of what is left over. Where even the likeliest is further off than a
     minute's noise explains, all windows are taken for as much noisier (Birge's ratio), which leaves more doubt.
     """
-    fitted = _fit_all(laws, samples, WINDOW_ERROR)
+    moments = [_moments(law, samples) for law in laws]
+    fitted = _fit_all(moments, WINDOW_ERROR)
     looseness = fitted[0].misfit / len(samples)
     if looseness > 1.0:
-        fitted = _fit_all(laws, samples, WINDOW_ERROR * math.sqrt(looseness))
+        fitted = _fit_all(moments, WINDOW_ERROR * math.sqrt(looseness))
     least = fitted[0].misfit
     return tuple(replace(each, likelihood=math.exp(0.5 * (least - each.misfit))) for each in fitted)
 
@@ -73,37 +74,50 @@ def foretold(laws: Sequence[FittedLaw], load: StepLoad) -> tuple[float, float]:
     return mean, math.sqrt(variance + laws[0].window_error ** 2)
 
 
-def _fit_all(laws: Sequence[StepTimeLaw], samples: Sequence[LoadSample], window_error: float) -> list[FittedLaw]:
-    return sorted((_fit_to(law, samples, window_error) for law in laws), key=lambda each: each.misfit)
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Sums over samples, by weight, of a law's parts of a step as shares of the measured time: with the right factors
+    they add up to 1. `speed` is the factor that all three would need alike.
+    """
+
+    law: StepTimeLaw
+    speed: float
+    weight: float
+    parts: Vector
+    products: tuple[Vector, Vector, Vector]
 
 
-def _fit_to(law: StepTimeLaw, samples: Sequence[LoadSample], window_error: float) -> FittedLaw:
-    rows = [_row(law, sample) for sample in samples]
-    weights = [sample.weight for sample in samples]
-    total = sum(weights)
-    speed = math.exp(-sum(w * math.log(sum(row)) for w, row in zip(weights, rows, strict=True)) / total)
+def _moments(law: StepTimeLaw, samples: Sequence[LoadSample]) -> _Moments:
+    total = logarithms = a = b = c = aa = ab = ac = bb = bc = cc = 0.0
+    for sample in samples:
+        fixed, contexts, prompts = law.terms(sample.load)
+        weight, seconds = sample.weight, sample.step_seconds
+        x, y, z = fixed / seconds, contexts / seconds, prompts / seconds
+        total += weight
+        logarithms += weight * math.log(x + y + z)
+        wx, wy, wz = weight * x, weight * y, weight * z
+        a, b, c = a + wx, b + wy, c + wz
+        aa, ab, ac = aa + wx * x, ab + wx * y, ac + wx * z
+        bb, bc, cc = bb + wy * y, bc + wy * z, cc + wz * z
+    return _Moments(law, math.exp(-logarithms / total), total, (a, b, c), ((aa, ab, ac), (ab, bb, bc), (ac, bc, cc)))
+
+
+def _fit_all(moments: Sequence[_Moments], window_error: float) -> list[FittedLaw]:
+    return sorted((_fit_to(each, window_error) for each in moments), key=lambda each: each.misfit)
+
+
+def _fit_to(moments: _Moments, window_error: float) -> FittedLaw:
+    speed, parts, products = moments.speed, moments.parts, moments.products
     error, spread = window_error**-2, (PART_SPREAD * speed) ** -2
-    matrix = [[spread if i == j else 0.0 for j in range(3)] for i in range(3)]
-    right = [spread * speed] * 3
-    for weight, row in zip(weights, rows, strict=True):
-        for i in range(3):
-            right[i] += weight * error * row[i]
-            for j in range(3):
-                matrix[i][j] += weight * error * row[i] * row[j]
+    matrix = [[error * products[i][j] + (spread if i == j else 0.0) for j in range(3)] for i in range(3)]
+    right = [error * part + spread * speed for part in parts]
     covariance = _inverse(matrix)
-    factors = tuple(max(0.05 * speed, sum(covariance[i][j] * right[j] for j in range(3))) for i in range(3))
-    residuals = (
-        weight * error * (1.0 - sum(f * term for f, term in zip(factors, row, strict=True))) ** 2
-        for weight, row in zip(weights, rows, strict=True)
-    )
-    misfit = sum(residuals) + sum(spread * (factor - speed) ** 2 for factor in factors) + math.log(speed) ** 2
-    return FittedLaw(law, (factors[0], factors[1], factors[2]), covariance, misfit, window_error)
-
-
-def _row(law: StepTimeLaw, sample: LoadSample) -> Vector:
-    """The three parts by the measured time: with the right factors they add up to 1."""
-    fixed, contexts, prompts = law.terms(sample.load)
-    return (fixed / sample.step_seconds, contexts / sample.step_seconds, prompts / sample.step_seconds)
+    one, two, three = (max(0.05 * speed, sum(row[j] * right[j] for j in range(3))) for row in covariance)
+    factors = (one, two, three)
+    squares = sum(factors[i] * products[i][j] * factors[j] for i in range(3) for j in range(3))
+    residuals = moments.weight - 2.0 * sum(f * part for f, part in zip(factors, parts, strict=True)) + squares
+    misfit = error * residuals + sum(spread * (factor - speed) ** 2 for factor in factors) + math.log(speed) ** 2
+    return FittedLaw(moments.law, factors, covariance, misfit, window_error)
 
 
 def _inverse(m: Sequence[Sequence[float]]) -> tuple[Vector, Vector, Vector]:
