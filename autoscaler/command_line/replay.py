@@ -13,6 +13,8 @@ from autoscaler.command_line.shared_options import (
     LoadEnd,
     LoadPrometheus,
     LoadStart,
+    PolicyOnly,
+    PolicyStep,
     PrometheusConfig,
     TraceScale,
     moment,
@@ -45,12 +47,8 @@ def replay(
     seeds: Annotated[int, typer.Option(min=1, max=100, help="So many seeds, from --seed on; means are shown.")] = 1,
     start: LoadStart = None,
     end: LoadEnd = None,
-    policy_only: Annotated[
-        bool, typer.Option("--policy-only", help="Rates instead of requests: weeks in seconds, nothing of latencies.")
-    ] = False,
-    policy_step: Annotated[
-        float | None, typer.Option(help="With --policy-only: seconds between decisions, 15 to 120; default by length.")
-    ] = None,
+    policy_only: PolicyOnly = False,
+    policy_step: PolicyStep = None,
     json: Annotated[Path | None, typer.Option("--json", help="File for the report as JSON.")] = None,
     html: Annotated[Path | None, typer.Option(help="File for the report as one page, with pictures.")] = None,
     decisions: Annotated[Path | None, typer.Option(help="File for one JSON line a decision.")] = None,

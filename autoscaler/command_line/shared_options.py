@@ -25,6 +25,12 @@ LoadStart = Annotated[
     str | None, typer.Option(help="Begin at this second of the trace; of Prometheus: unix seconds or a date.")
 ]
 LoadEnd = Annotated[str | None, typer.Option(help="End there.")]
+PolicyOnly = Annotated[
+    bool, typer.Option("--policy-only", help="Rates instead of requests: weeks in seconds, nothing of latencies.")
+]
+PolicyStep = Annotated[
+    float | None, typer.Option(help="With --policy-only: seconds between decisions, 15 to 120; default by length.")
+]
 
 
 def prometheus_settings(url: str, path: Path | None) -> tuple[PrometheusSettings, QuerySettings]:

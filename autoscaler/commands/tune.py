@@ -134,6 +134,7 @@ class _Tuning:
             ),
             verdict=verdict,
             assumptions=checked.assumptions,
+            is_policy_only=request.is_policy_only,
         )
 
     def _pool(self) -> RunPool:
@@ -205,6 +206,8 @@ def _head(checked: TuningInput, report: TuningReport) -> Iterator[str]:
     assert verdict is not None
     yield f"Traces {report.loads}, fleet {report.fleet.profile.name}; {report.objective.shown()}."
     yield from (f"{scene.parts}." for scene in checked.scenes)
+    if report.caution is not None:
+        yield f"Note: {report.caution}"
     if verdict.keeps_given:
         yield f"Kept as it was: {verdict.reason}."
         yield f"Expected of it: {shown_figures(given.held_out)}, on the held-out {report.hold_out_percent:g} %."

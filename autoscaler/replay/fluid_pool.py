@@ -62,7 +62,7 @@ class FluidPool:
         self.backlog = 0.0
         self.arrived = self.served = self.served_tokens = 0.0
         self.replica_seconds = 0.0  # of all pods that exist, starting and draining ones too
-        self.short_seconds = 0.0
+        self.short_seconds = self.short_requests = 0.0  # how long it was short, and what arrived in that time
         self.count_changes: list[CountChange] = []
         self.seen_starts = SeenStarts()
         self._load = load
@@ -166,6 +166,7 @@ class FluidPool:
         self.flow = Flow(arriving, served.requests / seconds, per_replica, inputs, outputs)
         self.backlog = served.backlog
         self.short_seconds += served.short_seconds
+        self.short_requests += arriving * served.short_seconds
         self.arrived += arriving * seconds
         self.served += served.requests
         self.served_tokens += served.requests * (inputs + outputs)

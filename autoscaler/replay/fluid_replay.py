@@ -82,6 +82,7 @@ def fluid_replay(
         latencies=RequestLatencies(run.starts_at_seconds),
         was_stopped=ended_at < run.ends_at_seconds,
         short_seconds=pool.short_seconds,
+        short_requests=round(pool.short_requests),
     )
 
 

@@ -70,6 +70,15 @@ class PolicyOnlyStage:
         if self.stage.load.shared_prefix_tokens:
             yield "policy only: no prefix cache is simulated, so shared prompts are computed every time"
 
+    def typical_request(self) -> RequestTrace:
+        """One request of the load's mean lengths: what a policy is sized by that looks at requests' lengths alone."""
+        bins = self.first_load
+        inputs, outputs = (
+            np.array([max(1, round(float(np.average(tokens, weights=bins.requests_per_second))))])
+            for tokens in (bins.input_tokens, bins.output_tokens)
+        )
+        return RequestTrace(np.zeros(1), inputs, outputs, 0.0)
+
     def compare(
         self, policies: Sequence[ReplayedPolicy], reporters: Callable[[str, int], Sequence[Reporter]]
     ) -> Iterator[PolicyOutcome]:
@@ -77,14 +86,15 @@ class PolicyOnlyStage:
         for policy in policies:
             results: list[PoolResult] = []
             for seed in self.stage.seeds:
-                results.append(self._run(policy, seed, reporters(policy.name, seed)))
+                results.append(self.run(policy, seed, reporters(policy.name, seed)))
                 if results[-1].was_stopped:
                     break
             yield PolicyOutcome(policy.name, tuple(results))
             if results[-1].was_stopped:
                 return
 
-    def _run(self, policy: ReplayedPolicy, seed: int, reporters: Sequence[Reporter]) -> PoolResult:
+    def run(self, policy: ReplayedPolicy, seed: int, reporters: Sequence[Reporter] = ()) -> PoolResult:
+        """One run of one policy. The first replicas are within the policy's own bounds."""
         stage, load = self.stage, self.stage.load
         bins = self.first_load if seed == stage.seeds[0] else fluid_load(load, seed)
         first = min(max(self._first_replicas(bins), policy.minimum), policy.maximum)

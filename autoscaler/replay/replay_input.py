@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.replay.agent_sessions import AgentSessions
 from autoscaler.replay.baselines.baseline import BASELINES
 from autoscaler.replay.comparison import Stage
 from autoscaler.replay.fleet_description import Fleet, FleetDescription, FleetRefused, fleet_from
@@ -46,7 +45,7 @@ def prepare_replay(request: ReplayRequest) -> PreparedReplay | ReplayRefused:
     if isinstance(fleet, FleetRefused):
         problems += fleet.problems
     problems += _baseline_problems(request)
-    problems += _policy_only_problems(request, fleet)
+    problems += policy_only_problems(request, fleet)
     problems += _unwritable(request)
     if isinstance(policies, PoliciesRefused):
         # Whose load is to be read from Prometheus is not known; what is wrong with a file can be said all the same.
@@ -101,24 +100,22 @@ def _prepare_policy_only(
     stage = PolicyOnlyStage(Stage(fleet, load, (request.seed,)), request.policy_step_seconds)
     if (problem := stage.problem()) is not None:
         return ReplayRefused((f"{request.trace_name}: {problem}",))
-    if blind := [each for each in policies if each.latencies]:
-        return ReplayRefused(
-            tuple(
-                f"{each.name}: reads {', '.join(each.latencies)}, and --policy-only knows no latencies; run it exactly"
-                for each in blind
-            )
-        )
-    of_trace = () if isinstance(load.trace, AgentSessions) else load.trace.assumptions
+    if problems := tuple(latency_problems(policies)):
+        return ReplayRefused(problems)
     of_policies = (
         *(assumption for each in policies for assumption in each.assumptions),
         *_assumed_of_accelerators(policies, fleet),
     )
     return PreparedReplay(
-        policies, fleet, load, None, (*of_trace, *whose, *fleet.assumptions, *of_policies, *stage.assumptions())
+        policies,
+        fleet,
+        load,
+        None,
+        (*assumed_of(load, is_of_rates=True), *whose, *fleet.assumptions, *of_policies, *stage.assumptions()),
     )
 
 
-def _policy_only_problems(request: ReplayRequest, fleet: Fleet | FleetRefused) -> Iterator[str]:
+def policy_only_problems(request: ReplayRequest, fleet: Fleet | FleetRefused) -> Iterator[str]:
     """What a run without single requests cannot do."""
     if (problem := step_problem(request.policy_step_seconds, request.is_policy_only)) is not None:
         yield problem
@@ -132,6 +129,14 @@ def _policy_only_problems(request: ReplayRequest, fleet: Fleet | FleetRefused) -
             yield f"--baseline {name}: needs single requests; with --policy-only there are: {known}"
     if not isinstance(fleet, FleetRefused) and fleet.nodes is not None:
         yield f"--fleet {request.fleet}: nodes are not simulated with --policy-only; leave its nodes or the option out"
+
+
+def latency_problems(policies: Sequence[ReplayedPolicy]) -> Iterator[str]:
+    """Of the policies that read what a run without single requests does not know."""
+    for each in policies:
+        if each.latencies:
+            read = ", ".join(each.latencies)
+            yield f"{each.name}: reads {read}, and --policy-only knows no latencies; run it exactly"
 
 
 def node_problems(policies: Sequence[ReplayedPolicy], fleet: Fleet) -> Iterator[str]:

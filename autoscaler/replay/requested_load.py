@@ -64,11 +64,11 @@ def _recorded(request: ReplayRequest, pool: PoolIdentity) -> BinnedTrace:
         source.close()
 
 
-def assumed_of(load: TraceLoad) -> Iterator[str]:
-    """What a trace lacks and was made up for, and how far the load is sampled."""
+def assumed_of(load: TraceLoad, is_of_rates: bool = False) -> Iterator[str]:
+    """What a trace lacks and was made up for, and how far the load is sampled; rates never are."""
     if not isinstance(load.trace, AgentSessions):
         yield from load.trace.assumptions
-    if load.sampled_one_in > 1:
+    if load.sampled_one_in > 1 and not is_of_rates:
         yield (
             f"one of {load.sampled_one_in} requests and replicas is simulated, so counts move in steps of "
             f"{load.sampled_one_in}; sampledOneIn in the FLEET.yaml says otherwise"

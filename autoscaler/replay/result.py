@@ -55,6 +55,7 @@ class PoolResult:
     nodes: NodeResult | None = None  # where nodes were simulated
     lost_to_reclaims: int = 0  # of the dropped requests: with a node that was reclaimed
     short_seconds: float | None = None  # where only rates were run: with more load than was served within objectives
+    short_requests: int | None = None  # those that arrived in these seconds
 
     @property
     def is_of_rates(self) -> bool:

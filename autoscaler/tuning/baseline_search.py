@@ -23,7 +23,7 @@ FEW_REQUESTS = 100_000
 
 def baseline_dimensions(published: BaselineRun, scene: Scene, seed: int) -> tuple[NumberRange, ...]:
     """What may be tuned of a baseline, sized by the load that is searched on; empty where nothing may be."""
-    drawn = scene.search.draw(seed)
+    drawn = scene.drawn(Part.SEARCH, seed)
     occasion = Occasion(scene.stage(Part.SEARCH), drawn, seed, None, published.minimum, published.maximum)
     return tuple(
         NumberRange(each.name, each.low, each.high, is_log=each.high / each.low >= WIDE_RATIO)

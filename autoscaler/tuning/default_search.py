@@ -23,7 +23,7 @@ def default_search(scaler: InferenceScaler, scene: Scene, seed: int) -> tuple[Di
 
 def _shares(spec: ScalingParameters, scene: Scene, seed: int) -> Iterator[Dimension]:
     signals = spec.signals
-    drawn = scene.search.draw(seed)
+    drawn = scene.drawn(Part.SEARCH, seed)
     replica = Occasion(scene.stage(Part.SEARCH), drawn, seed, None, 1, 1).replica
     if signals.tokens_in_flight is not None:
         # A request holds its prompt and, on average, half of its answer.

@@ -11,7 +11,10 @@ from autoscaler.replay.result import PoolResult
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """One run: which load, by which seed, and what came of it. Requests that did not meet all objectives are missed."""
+    """One run: which load, by which seed, and what came of it. Requests that did not meet all objectives are missed.
+
+    Of a run of rates those are missed that arrived while it was short.
+    """
 
     load: str
     seed: int
@@ -76,7 +79,7 @@ def run_figures(result: PoolResult, load: str) -> RunFigures:
         seed=result.seed,
         hours=result.hours,
         requests=result.requests,
-        missed=result.requests - result.met,
+        missed=result.requests - result.met if result.short_requests is None else result.short_requests,
         accelerator_hours=result.accelerator_hours,
         scale_changes=len(result.changes),
         reversals=result.reversals,

@@ -47,7 +47,7 @@ def tuning_page(report: TuningReport) -> str:
         f"{_listed(report.held_out_seeds)} on the last {report.hold_out_percent:g} % of each trace, which was held out."
     )
     parts = (
-        f"<h1>{escape(report.title)}</h1><p>{escape(facts)}</p>{_verdict(report)}",
+        f"<h1>{escape(report.title)}</h1><p>{escape(facts)}</p>{_caution(report)}{_verdict(report)}",
         _search_picture(report),
         _held_out_picture(report),
         _judged_table(report),
@@ -59,6 +59,10 @@ def tuning_page(report: TuningReport) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Tokenscaler tune</title>'
         f"<style>{STYLE}{STYLE_OF_TABLES}</style></head><body>{''.join(parts)}</body></html>\n"
     )
+
+
+def _caution(report: TuningReport) -> str:
+    return "" if report.caution is None else f"<p><b>Note</b>: {escape(report.caution)}</p>"
 
 
 def _verdict(report: TuningReport) -> str:

@@ -16,6 +16,7 @@ def tuning_document(report: TuningReport) -> dict[str, Any]:
     verdict = report.verdict
     return {
         "in_simulation": True,
+        "is_policy_only": report.is_policy_only,
         "policy": report.policy,
         "traces": list(report.traces),
         "trace_scale": report.trace_scale,

@@ -37,7 +37,8 @@ def front_table(report: TuningReport) -> Table:
 
 def tuning_text(report: TuningReport) -> RenderableType:
     """The front, then everybody on both parts, then what was decided."""
-    return Group(report.title, front_table(report), *_judged(report), *_said(report))
+    note = () if report.caution is None else (f"Note: {report.caution}",)
+    return Group(report.title, front_table(report), *_judged(report), *_said(report), *note)
 
 
 def _judged(report: TuningReport) -> Iterator[RenderableType]:

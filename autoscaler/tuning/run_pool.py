@@ -20,6 +20,7 @@ from multiprocessing.synchronize import Event
 from types import TracebackType
 from typing import Self
 
+from autoscaler.replay.policy_only import PolicyOnlyStage
 from autoscaler.replay.trace import RequestTrace
 from autoscaler.tuning.contender import Contender, replayed
 from autoscaler.tuning.figures import RunFigures, run_figures
@@ -132,17 +133,28 @@ class _Work:
         self._scenes = scenes
         self._was_stopped = was_stopped
         self._draw = cache(self._drawn)
+        self._rates = cache(self._stage_of_rates)
 
     def run(self, job: Job) -> RunFigures | None:
         """The figures; None where the contender cannot be made there, or once stopped."""
         scene = self._scenes[job.scene]
-        stage = scene.stage(job.part, lambda: not self._was_stopped())
+        stage = scene.stage(job.part, self._goes_on)
         drawn = self._draw(job.scene, job.part, job.seed)
         policy = replayed(job.contender, stage, drawn, job.seed)
-        return None if policy is None else run_figures(stage.run(policy, drawn, job.seed), scene.name)
+        if policy is None:
+            return None
+        if scene.rates_step_seconds is None:
+            return run_figures(stage.run(policy, drawn, job.seed), scene.name)
+        return run_figures(self._rates(job.scene, job.part, job.seed).run(policy, job.seed), scene.name)
+
+    def _goes_on(self) -> bool:
+        return not self._was_stopped()
+
+    def _stage_of_rates(self, scene: int, part: Part, seed: int) -> PolicyOnlyStage:
+        return self._scenes[scene].rates(part, seed, self._goes_on)
 
     def _drawn(self, scene: int, part: Part, seed: int) -> RequestTrace:
-        return self._scenes[scene].load(part).draw(seed)
+        return self._scenes[scene].drawn(part, seed)
 
 
 _work: _Work | None = None

@@ -12,8 +12,16 @@ import numpy as np
 from autoscaler.replay.agent_sessions import AgentSessions
 from autoscaler.replay.comparison import Stage
 from autoscaler.replay.fleet_description import Fleet
+from autoscaler.replay.policy_only import PolicyOnlyStage
+from autoscaler.replay.trace import RequestTrace
 from autoscaler.replay.trace_load import TraceLoad
 
+# What the figures of a load of rates are, and what to do before they are relied on.
+MISSED_OF_RATES = (
+    "policy only: within the objectives stands for the share of the requests that arrived while the replicas were not "
+    "short, by the model of the flow; replay a busy part exactly (tokenscaler replay, --start, --end) before you apply "
+    "what was found"
+)
 # With fewer requests held out, half a percent of them is a handful.
 FEW_REQUESTS = 2000
 
@@ -33,6 +41,7 @@ class Scene:
     fleet: Fleet
     search: TraceLoad
     held_out: TraceLoad
+    rates_step_seconds: float | None = None  # how often is decided where the load is a flow of rates; None: requests
 
     @property
     def parts(self) -> str:
@@ -51,11 +60,24 @@ class Scene:
         """What policies are run on; a run ends early once `goes_on` says False."""
         return Stage(self.fleet, self.load(part), tells=lambda name, seed, share: goes_on())
 
+    def rates(self, part: Part, seed: int, goes_on: Callable[[], bool] = lambda: True) -> PolicyOnlyStage:
+        """The same for a load of rates, by one seed."""
+        return PolicyOnlyStage(replace(self.stage(part, goes_on), seeds=(seed,)), self.rates_step_seconds)
 
-def cut_scene(name: str, fleet: Fleet, load: TraceLoad, held_out_percent: float) -> Scene:
+    def drawn(self, part: Part, seed: int) -> RequestTrace:
+        """The requests of one part; of a load of rates one of the mean lengths."""
+        if self.rates_step_seconds is not None:
+            return self.rates(part, seed).typical_request()
+        return self.load(part).draw(seed)
+
+
+def cut_scene(
+    name: str, fleet: Fleet, load: TraceLoad, held_out_percent: float, rates_step_seconds: float | None = None
+) -> Scene:
     """The load up to the cut and from there on; in both, only what lies before is history."""
     cut = load.end_seconds - (load.end_seconds - load.start_seconds) * held_out_percent / 100.0
-    return Scene(name, fleet, replace(load, end_seconds=cut), replace(load, start_seconds=cut))
+    search, held_out = replace(load, end_seconds=cut), replace(load, start_seconds=cut)
+    return Scene(name, fleet, search, held_out, rates_step_seconds)
 
 
 def part_problems(scenes: Sequence[Scene], seed: int) -> Iterator[str]:
@@ -63,16 +85,22 @@ def part_problems(scenes: Sequence[Scene], seed: int) -> Iterator[str]:
     for scene in scenes:
         for part in Part:
             load = scene.load(part)
-            if not len(load.draw(seed)):
+            if not _has_requests(scene, part, seed):
                 where = f"its {part.value} part, from {load.start_seconds:.0f} to {load.end_seconds:.0f} s"
                 yield f"{scene.name}: no request arrives in {where}; choose another --start, --end or --hold-out"
+
+
+def _has_requests(scene: Scene, part: Part, seed: int) -> bool:
+    if scene.rates_step_seconds is not None:
+        return scene.rates(part, seed).problem() is None
+    return len(scene.load(part).draw(seed)) > 0
 
 
 def part_assumptions(scenes: Sequence[Scene], seed: int) -> Iterator[str]:
     """What a reader should know of the parts."""
     for scene in scenes:
         yield scene.parts
-        requests = len(scene.held_out.draw(seed))
+        requests = FEW_REQUESTS if scene.rates_step_seconds is not None else len(scene.held_out.draw(seed))
         if requests < FEW_REQUESTS:
             yield f"{scene.name}: only {requests} requests are held out, so their shares are coarse"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -17,9 +17,10 @@ from autoscaler.api.inference_scaler import KIND, InferenceScaler, parse_inferen
 from autoscaler.api.yaml_documents import YamlProblem, read_documents
 from autoscaler.replay.baselines.baseline import BASELINES
 from autoscaler.replay.fleet_description import Fleet, FleetRefused, fleet_from
+from autoscaler.replay.fluid_replay import fitting_step_seconds
 from autoscaler.replay.node_agreement import assumed_of_pools
 from autoscaler.replay.policy_files import PoliciesRefused, ReplayedPolicy, read_policies
-from autoscaler.replay.replay_input import node_problems, with_objectives
+from autoscaler.replay.replay_input import latency_problems, node_problems, policy_only_problems, with_objectives
 from autoscaler.replay.replay_request import ReplayRequest
 from autoscaler.replay.requested_load import assumed_of, before_the_run, load_for
 from autoscaler.replay.trace_load import TraceLoad
@@ -27,7 +28,15 @@ from autoscaler.tuning.default_search import default_search
 from autoscaler.tuning.dimension import Dimension
 from autoscaler.tuning.objective import DEFAULT_OBJECTIVE, Objective, read_objective
 from autoscaler.tuning.optimiser import missing_optimiser
-from autoscaler.tuning.scenes import Scene, cut_scene, load_digest, part_assumptions, part_problems
+from autoscaler.tuning.scenes import (
+    MISSED_OF_RATES,
+    Part,
+    Scene,
+    cut_scene,
+    load_digest,
+    part_assumptions,
+    part_problems,
+)
 from autoscaler.tuning.search_space import SearchRefused, read_search
 
 
@@ -36,7 +45,7 @@ class TuneRequest:
     """What was asked for on the command line."""
 
     policy: Path
-    loads: tuple[ReplayRequest, ...]  # one a trace, with the fleet, the scale and the part that all share
+    loads: tuple[ReplayRequest, ...]  # one a trace, with all that they share: the fleet, scale, part, way of running
     out: Path
     html_path: Path
     study: Path
@@ -50,6 +59,11 @@ class TuneRequest:
     seeds: int = 2
     jobs: int = 1
     json_path: Path | None = None
+
+    @property
+    def is_policy_only(self) -> bool:
+        """Whether loads are run as rates."""
+        return self.loads[0].is_policy_only
 
     @property
     def search_seeds(self) -> tuple[int, ...]:
@@ -93,6 +107,7 @@ class TuningInput:
             ),
             "trace or part of it": _digest(loads),
             "fleet": _digest(repr(self.fleet)),
+            "way of running it": _digest([scene.rates_step_seconds for scene in self.scenes]),
             "version of tokenscaler": metadata.version("tokenscaler"),
         }
 
@@ -115,6 +130,7 @@ def read_input(request: TuneRequest) -> TuningInput | InputRefused:
     problems += policy.problems if isinstance(policy, InputRefused) else ()
     problems += fleet.problems if isinstance(fleet, FleetRefused) else ()
     problems += [objective] if isinstance(objective, str) else []
+    problems += policy_only_problems(request.loads[0], fleet)
     if isinstance(policy, InputRefused) or isinstance(fleet, FleetRefused) or isinstance(objective, str):
         return InputRefused(tuple(problems))
     fleet, whose = with_objectives(fleet, [policy.replayed])
@@ -124,13 +140,18 @@ def read_input(request: TuneRequest) -> TuningInput | InputRefused:
     problems += dimensions.problems if isinstance(dimensions, SearchRefused) else ()
     if isinstance(loads, InputRefused) or isinstance(dimensions, SearchRefused):
         return InputRefused(tuple(problems))
-    scenes = tuple(cut_scene(name, fleet, load, request.hold_out_percent) for name, load in loads.items())
+    scenes = tuple(
+        cut_scene(name, fleet, load, request.hold_out_percent, _rates_step_seconds(request, load))
+        for name, load in loads.items()
+    )
     problems += part_problems(scenes, request.seed)
     problems += node_problems([policy.replayed], fleet)
+    problems += latency_problems([policy.replayed]) if request.is_policy_only else ()
     if problems:
         return InputRefused(tuple(problems))
+    of_loads = (each for load in loads.values() for each in assumed_of(load, request.is_policy_only))
     assumptions = (
-        *(each for load in loads.values() for each in assumed_of(load)),
+        *of_loads,
         *whose,
         *fleet.assumptions,
         *policy.replayed.assumptions,
@@ -142,14 +163,34 @@ def read_input(request: TuneRequest) -> TuningInput | InputRefused:
         ),
         *part_assumptions(scenes, request.seed),
         *(
-            each
-            for load in loads.values()
-            for each in before_the_run([policy.replayed], fleet, load, load.draw(request.seed))
+            _assumed_of_rates(scenes, request)
+            if request.is_policy_only
+            else _before_the_runs(request, policy, loads, fleet)
         ),
     )
     if not dimensions:
         dimensions = default_search(policy.scaler, scenes[0], request.seed)
     return TuningInput(policy, fleet, scenes, objective, dimensions, assumptions)
+
+
+def _rates_step_seconds(request: TuneRequest, load: TraceLoad) -> float | None:
+    """Both parts are decided as often as the whole load allows, so that a policy's short windows mean the same."""
+    if not request.is_policy_only:
+        return None
+    return request.loads[0].policy_step_seconds or fitting_step_seconds(load.hours)
+
+
+def _assumed_of_rates(scenes: Sequence[Scene], request: TuneRequest) -> Iterator[str]:
+    said = (each for scene in scenes for each in scene.rates(Part.SEARCH, request.seed).assumptions())
+    yield from dict.fromkeys(said)
+    yield MISSED_OF_RATES
+
+
+def _before_the_runs(
+    request: TuneRequest, policy: PolicyFile, loads: Mapping[str, TraceLoad], fleet: Fleet
+) -> Iterator[str]:
+    for load in loads.values():
+        yield from before_the_run([policy.replayed], fleet, load, load.draw(request.seed))
 
 
 def read_policy(path: Path) -> PolicyFile | InputRefused:

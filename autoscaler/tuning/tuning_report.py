@@ -10,6 +10,7 @@ from autoscaler.tuning.figures import Figures
 from autoscaler.tuning.objective import Objective
 from autoscaler.tuning.policy_text import Change
 from autoscaler.tuning.policy_variant import short_path
+from autoscaler.tuning.scenes import MISSED_OF_RATES
 from autoscaler.tuning.search import SearchOutcome
 from autoscaler.tuning.verdict import Judged, Verdict
 
@@ -34,6 +35,12 @@ class TuningReport:
     baselines: tuple[Judged, ...]
     verdict: Verdict | None
     assumptions: tuple[str, ...]
+    is_policy_only: bool = False
+
+    @property
+    def caution(self) -> str | None:
+        """What these figures cannot tell; None where every request was run."""
+        return f"{MISSED_OF_RATES}." if self.is_policy_only else None
 
     @property
     def judged(self) -> tuple[Judged, ...]:

@@ -155,9 +155,56 @@ def test_several_traces_are_one_load_after_another(folder: Folder) -> None:
     assert folder.document()["given"]["held_out"]["accelerator_hours"] == pytest.approx(hours)
 
 
+def test_a_policy_is_tuned_on_rates_alone_and_all_that_is_written_says_what_they_cannot_tell(folder: Folder) -> None:
+    result = folder.tune("--policy-only", "--search", FEWER_REPLICAS, "--budget", "6", "--baseline", "keda-hpa")
+    assert result.exit_code == 0, result.output
+    note = (
+        "policy only: within the objectives stands for the share of the requests that arrived while the replicas were"
+    )
+    assert result.output.count(note) == 2  # as an assumption before, and with what was found
+    assert "assumed: policy only: decided every 15 s" in result.output
+    text, page, document = folder.out.read_text(), folder.page.read_text(), folder.document()
+    assert f"# Note: {note}" in text
+    assert yaml.safe_load(text)["spec"]["minReplicas"] == 1
+    assert f"<b>Note</b>: {note}" in page
+    assert document["is_policy_only"] is True
+    assert document["found"]["held_out"]["attainment"] == 1.0
+    assert list(document["baselines"]) == ["keda-hpa"]
+
+
+def test_rates_tell_a_fleet_that_is_too_small(folder: Folder) -> None:
+    folder.policy.write_text(POLICY.replace("minReplicas: 4 # for launches", "minReplicas: 1").replace("8", "1"))
+    result = folder.tune("--policy-only", "--search", "maxReplicas=1..2", "--budget", "1", trace=folder.busy)
+    assert result.exit_code == 0, result.output
+    given = folder.document()["given"]
+    assert given["search"]["attainment"] == 1.0
+    assert given["held_out"]["attainment"] < 0.5
+
+
+def test_a_baseline_is_tuned_on_rates_too(folder: Folder) -> None:
+    more = ("--baseline", "keda-hpa", "--tune-baselines")
+    result = folder.tune("--policy-only", "--search", FEWER_REPLICAS, "--budget", "2", *more, trace=folder.busy)
+    assert result.exit_code == 0, result.output
+    (baseline,) = folder.document()["baselines"]
+    assert baseline in ("keda-hpa", "keda-hpa (tuned)")
+
+
+def test_a_study_of_requests_is_not_gone_on_with_on_rates(folder: Folder) -> None:
+    assert folder.tune("--search", FEWER_REPLICAS, "--budget", "1").exit_code == 0
+    result = folder.tune("--policy-only", "--search", FEWER_REPLICAS, "--budget", "1")
+    assert result.exit_code == 2
+    assert "this is a study of another way of running it" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
+        pytest.param(
+            ["--policy-only", "--baseline", "static-peak"], "needs single requests", id="a baseline of requests"
+        ),
+        pytest.param(["--policy-only", "--policy-step", "600"], "give 15 to 120 seconds", id="a step too long"),
+        pytest.param(["--policy-step", "30"], "goes with --policy-only alone", id="a step for requests"),
+        pytest.param(["--policy-only", "--start", "298.9"], "no request arrives in its search part", id="no rate"),
         pytest.param(["--search", "minReplicas=1..12"], "with 12 the policy is refused", id="a range too wide"),
         pytest.param(["--search", "minReplica=1..2"], "did you mean minReplicas", id="no such parameter"),
         pytest.param(["--objective", "cheap"], "--objective cheap: attainment>=PERCENT", id="no such objective"),

@@ -124,6 +124,10 @@ def test_a_run_of_rates_says_how_long_it_was_short_and_nothing_of_requests() -> 
     result = fluid_result(maximum=3)
     assert result.short_seconds is not None
     assert 600.0 < result.short_seconds < 60.0 * len(WAVE)
+    # It is short where most arrives.
+    assert result.short_requests is not None
+    assert result.short_share is not None
+    assert result.short_share < result.short_requests / result.requests < 1.0
     assert result.short_share == pytest.approx(result.short_seconds / (60.0 * len(WAVE)))
     assert result.attainment is None
     assert result.time_to_first_token.p50_seconds is None
