@@ -17,6 +17,9 @@ HALF_LIFE_STARTS = 20.0
 # A replica may take 1.5 times what 19 of 20 starts take, and never less than five minutes, before it counts as stuck.
 START_LIMIT_FACTOR = 1.5
 SHORTEST_START_LIMIT_SECONDS = 300.0
+# A pod that the scheduler could not place for two minutes, or for 1.5 times what half of the pool's starts have waited,
+# waits for a node that may never come. A node with accelerators takes three minutes and more on some clouds.
+SHORTEST_NODE_LIMIT_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,12 @@ class ColdStart:
     def start_limit_seconds(self) -> float:
         """How long a replica may take to become Ready before it counts as stuck: 1.5 L95, at least 300 s."""
         return max(START_LIMIT_FACTOR * self.l95_seconds, SHORTEST_START_LIMIT_SECONDS)
+
+    @property
+    def node_limit_seconds(self) -> float:
+        """How long a replica may wait for its node before it counts as stuck: 1.5 medians of that, at least 120 s."""
+        usual_seconds = START_LIMIT_FACTOR * (self.node_seconds or 0.0)
+        return min(max(usual_seconds, SHORTEST_NODE_LIMIT_SECONDS), self.start_limit_seconds)
 
 
 def learn_cold_start(starts: Sequence[ObservedStart], prior_seconds: float) -> ColdStart:

@@ -160,7 +160,7 @@ class KubernetesWorkloadObserver:
                 replicas,
                 count,
                 sum(part.seen.scale.status_replicas for part in parts),
-                cold_start.start_limit_seconds,
+                cold_start,
                 missing_since_seconds,
                 now_seconds,
             ),

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autoscaler.kubernetes_gateway.watched_objects import WatchedPod
+from policies.cold_start import ColdStart
 from policies.observation import ReplicaCounts
 
-# A pod that the scheduler could not place for two minutes waits for a node that may never come.
-UNSCHEDULABLE_LIMIT_SECONDS = 120.0
 # A replica that was asked for and of which no pod exists is about to be made; if that lasts, a quota or an
 # admission webhook refuses it.
 MISSING_LIMIT_SECONDS = 120.0
@@ -90,17 +89,17 @@ def count_replicas(
     replicas: Sequence[SeenReplica],
     spec: int,
     status: int,
-    limit_seconds: float,
+    cold_start: ColdStart,
     missing_since_seconds: float | None,
     now_seconds: float,
 ) -> ReplicaCounts:
-    """The counts now. A replica that has not become ready within `limit_seconds` is stuck.
+    """The counts now. A replica that has had no node, or has not become ready, for longer than a start may is stuck.
 
     `missing_since_seconds` is since when fewer replicas exist than were asked for, or None.
     """
     existing = [replica for replica in replicas if not replica.is_terminating]
     live = [replica for replica in existing if not replica.is_leaving]
-    late = [each for each in live if not each.is_ready and not _starts_in_time(each, limit_seconds, now_seconds)]
+    late = [each for each in live if not each.is_ready and not _starts_in_time(each, cold_start, now_seconds)]
     ready = min(sum(replica.is_ready for replica in live), spec)
     starting = min(sum(not replica.is_ready for replica in live) - len(late), spec - ready)
     stuck = min(len(late), spec - ready - starting)
@@ -131,8 +130,8 @@ def _outlasting(live: Sequence[SeenReplica], late: Sequence[SeenReplica]) -> int
     return sum(each.number is not None and each.number < highest for each in late)
 
 
-def _starts_in_time(replica: SeenReplica, limit_seconds: float, now_seconds: float) -> bool:
+def _starts_in_time(replica: SeenReplica, cold_start: ColdStart, now_seconds: float) -> bool:
     since = replica.unschedulable_since_seconds
-    if since is not None and now_seconds - since >= UNSCHEDULABLE_LIMIT_SECONDS:
+    if since is not None and now_seconds - since >= cold_start.node_limit_seconds:
         return False
-    return now_seconds - replica.starting_since_seconds < limit_seconds
+    return now_seconds - replica.starting_since_seconds < cold_start.start_limit_seconds

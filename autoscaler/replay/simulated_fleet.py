@@ -83,7 +83,8 @@ class SimulatedFleet:
         cold_start = seen.learned(scaler.spec.cold_start.prior_seconds)
         parts = _parts(pool)
         asked_for = self.asked_for(scaler.key, parts) if parts else None
-        counts = pool.replicas if asked_for is None else pool.replicas_of(asked_for)
+        spec = pool.spec_replicas if asked_for is None else asked_for
+        counts = pool.replicas_of(spec, cold_start.node_limit_seconds)
         late = min(pool.starting_longer_than(cold_start.start_limit_seconds), counts.starting)
         return Workload(
             target=parts[0].target if parts else pool.target_now(),

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from autoscaler.observers.replica_counting import UNSCHEDULABLE_LIMIT_SECONDS
 from autoscaler.observers.workload import LivePod, ScaleTarget
 from autoscaler.replay.cold_start import IMAGE_PHASE, ColdStart
 from autoscaler.replay.gateway import Gateway
@@ -22,7 +21,7 @@ from autoscaler.replay.seen_starts import SeenStarts
 from autoscaler.replay.serving_counters import ServingSnapshot
 from autoscaler.replay.serving_replica import Request
 from policies.capacity_split import CapacityType, TargetCounts
-from policies.cold_start import ObservedStart
+from policies.cold_start import SHORTEST_NODE_LIMIT_SECONDS, ObservedStart
 from policies.observation import ReplicaCounts
 
 # Starts, drains and scrapes happen on this grid.
@@ -148,14 +147,14 @@ class SimulatedPool:
         spec = self._counts[capacity_type]
         return TargetCounts(spec, min(ready, spec), min(placed, spec))
 
-    def replicas_of(self, spec: int) -> ReplicaCounts:
+    def replicas_of(self, spec: int, node_limit_seconds: float = SHORTEST_NODE_LIMIT_SECONDS) -> ReplicaCounts:
         """The replicas as if so many were asked for: of two targets more may stand while their shares change.
 
         Those that wait for a node are stuck: at once, and where nodes are simulated after the time that a launch may
         take, as for the live controller.
         """
         each = self.setup.sampled_one_in
-        made_before = self.now_seconds - (UNSCHEDULABLE_LIMIT_SECONDS if self._uses_nodes else 0.0)
+        made_before = self.now_seconds - (node_limit_seconds if self._uses_nodes else 0.0)
         nodeless = sum(pod.created_at <= made_before for pod in self._replicas.nodeless) * each
         ready = min(len(self._replicas.ready) * each, spec)
         in_time = min(len(self._replicas.starting) * each - nodeless, spec - ready)

@@ -12,10 +12,12 @@ from autoscaler.observers.replica_counting import (
     pods_by_replica,
     seen_replicas,
 )
+from policies.cold_start import ColdStart
 from policies.observation import ReplicaCounts
 
 NOW = 10_000.0
-LIMIT_SECONDS = 450.0
+# A start may take 450 s, and the wait for a node two minutes.
+COLD_START = ColdStart(300.0, 300.0, 300.0)
 
 READY = SeenReplica(True, False, NOW - 3600.0, None)
 STARTING = SeenReplica(False, False, NOW - 449.0, None)
@@ -105,7 +107,7 @@ def _leaving(replica: SeenReplica) -> SeenReplica:
 def test_counts(
     replicas: list[SeenReplica], spec: int, missing_since_seconds: float | None, expected: ReplicaCounts
 ) -> None:
-    counts = count_replicas(replicas, spec, len(replicas), LIMIT_SECONDS, missing_since_seconds, NOW)
+    counts = count_replicas(replicas, spec, len(replicas), COLD_START, missing_since_seconds, NOW)
     assert counts == expected
     assert counts.ready + counts.starting + counts.stuck + counts.leaving == spec
 
@@ -125,7 +127,7 @@ def _numbered(*replicas: SeenReplica) -> list[SeenReplica]:
     ],
 )
 def test_stuck_replicas_that_outlast_others(replicas: list[SeenReplica], outlasting: int) -> None:
-    counts = count_replicas(replicas, len(replicas), len(replicas), LIMIT_SECONDS, None, NOW)
+    counts = count_replicas(replicas, len(replicas), len(replicas), COLD_START, None, NOW)
     assert counts.outlasting == outlasting
 
 
@@ -188,3 +190,19 @@ def test_a_pod_that_lost_its_readiness_starts_anew() -> None:
 
 def test_terminating_replicas_are_not_alive() -> None:
     assert live_replicas([READY, STARTING, TERMINATING]) == 2
+
+
+@pytest.mark.parametrize(
+    ("node_seconds", "waits_seconds", "stuck"),
+    [
+        pytest.param(None, 120.0, 1, id="nothing is known of nodes: two minutes"),
+        pytest.param(30.0, 120.0, 1, id="nodes that come soon do not make it less"),
+        pytest.param(180.0, 269.0, 0, id="where nodes take three minutes to boot, longer"),
+        pytest.param(180.0, 270.0, 1, id="and not for ever"),
+        pytest.param(4000.0, 450.0, 1, id="nor longer than a start may take"),
+    ],
+)
+def test_how_long_a_replica_may_wait_for_its_node(node_seconds: float | None, waits_seconds: float, stuck: int) -> None:
+    waiting = SeenReplica(False, False, NOW - waits_seconds, NOW - waits_seconds)
+    learned = replace(COLD_START, node_seconds=node_seconds)
+    assert count_replicas([READY, waiting], 2, 2, learned, None, NOW).stuck == stuck
