@@ -1,18 +1,18 @@
-"""Does the load come in bursts that are largely over before new replicas could serve, and what would serve them?
+"""Does the load come in bursts that are largely over before new replicas could serve?
 
-No policy that reacts can save such a burst: what it orders comes too late. Replicas that stand ready can. Where bursts
-recur, `recommenders/recurring_bursts.py` keeps as many as the last ones took.
+No policy that reacts can save such a burst: what it orders comes too late. Replicas that stand ready can:
+`standing_for_bursts.py` says how many.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from policies.cold_start import ColdStart
+from policies.observation import ObservationUnavailable
 from policies.recommendation import NoOpinion, ScalingRecommendation
 from policies.recommenders.replica_signals import known_signal, over_all_replicas
 from policies.recommenders.work_rate import NAME as WORK_RATE
@@ -32,27 +32,27 @@ LONGEST_STARTS = 3.0
 # near to calm as well, or after so many starts.
 BELIEVED_CALM = 1.5
 DOUBTED_STARTS = 2.0
-# Three in a day are no accident any more; of more only the last are kept.
-BURSTS_TO_NAME = 3
+# Of more only the last are kept.
 KEPT_BURSTS = 24
 KEPT_SECONDS = 86_400.0
-# The condition's quantile of the peaks, and the vote's by default.
-QUANTILE_PERCENT = 90.0
-# The largest of n bursts is exceeded by the next with a chance of 1 / (n + 1): so much more is kept after the first,
-# half as much after the second, a third after the third.
-MARGIN_OF_ONE = 0.25
 # Of one look in the means of calm times: five minutes at a tick of 15 s.
 CALM_WEIGHT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """A rise of the load: when it began, how long it lasted, replicas that calm took before it, and that it took."""
+    """A rise of the load: when it began, how long it lasted, replicas that calm took before it, and that it took.
+
+    `standing_replicas` were ready when it began, and `outside_share` of the requests were outside their objectives in
+    the worst two minutes of it; None: not measured.
+    """
 
     began_at_seconds: float
     lasted_seconds: float
     calm_replicas: int
     needed_replicas: int
+    standing_replicas: int = 0
+    outside_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,21 @@ class MeasuredLoad:
 
     `need` are the replicas that votes ask for, `bare_need` those that could just do it with all of their time: the work
     rate where it votes. Of a burst the need tells too much for too long: what has piled up is needed until it is done.
+    `outside_share` of the last two minutes' requests were outside their objectives.
     """
 
     need: float | None
     bare_need: float | None
     arrivals_per_second: float | None
+    outside_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BurstUnderWay:
     """A burst that is not over: the most replicas so far by what arrives, and by what is measured.
 
-    `fell_at_seconds` is since when so little arrives as in calm, while the votes still ask for more.
+    `fell_at_seconds` is since when so little arrives as in calm, while the votes still ask for more. The last two are
+    as in `Burst`, so far.
     """
 
     began_at_seconds: float
@@ -80,6 +83,8 @@ class BurstUnderWay:
     most_by_arrivals: float
     most_needed: float
     fell_at_seconds: float | None = None
+    standing_replicas: int = 0
+    outside_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,38 +104,6 @@ class BurstMemory:
 NO_BURSTS = BurstMemory()
 
 
-@dataclass(frozen=True, slots=True)
-class StandingCapacity:
-    """What would serve the bursts of the last day: replicas that always stand, and the hours they cost in a day."""
-
-    bursts: int
-    longest_seconds: float
-    replicas: int
-    extra_replicas: int
-
-    @property
-    def replica_hours_per_day(self) -> int:
-        """Of the extra replicas, day and night."""
-        return 24 * self.extra_replicas
-
-
-@dataclass(frozen=True, slots=True)
-class RecurringBursts:
-    """Bursts of which each came soon after the one before it, so that the next may come soon: all that `decide` knows.
-
-    `replicas` would serve most of them and leave room for a larger one, `longest_seconds` is the longest that lasted,
-    `calm_replicas` stand in the calm between them. `under_way_since_seconds` is None where none is under way as far as
-    the last look knew.
-    """
-
-    bursts: int
-    replicas: int
-    longest_seconds: float
-    last_began_at_seconds: float
-    calm_replicas: int
-    under_way_since_seconds: float | None = None
-
-
 def measured_load(decision_input: DecisionInput, recommendations: Iterable[ScalingRecommendation]) -> MeasuredLoad:
     """The load of one look: the largest vote that measures it, the work, and the arrivals of the last half minute."""
     votes = [vote for vote in recommendations if not (vote.is_exact or vote.is_forecast or vote.is_advice)]
@@ -140,7 +113,9 @@ def measured_load(decision_input: DecisionInput, recommendations: Iterable[Scali
             bare_need = None if vote.replicas is None else vote.demand
     arrivals = known_signal(decision_input.metrics, Signal.REQUESTS_ARRIVED_RECENTLY)
     per_second = None if isinstance(arrivals, NoOpinion) else over_all_replicas(arrivals, 0.0).likely
-    return MeasuredLoad(need, bare_need, per_second)
+    metrics = decision_input.metrics
+    outside = None if isinstance(metrics, ObservationUnavailable) else metrics.latency.outside_objectives_share
+    return MeasuredLoad(need, bare_need, per_second, outside)
 
 
 def watch_bursts(
@@ -158,14 +133,16 @@ def watch_bursts(
         return replace(memory, under_way=None)
     by_arrivals, burst = _by_arrivals(memory, load, load.bare_need), memory.under_way
     if burst is None:
-        calm = _calm_replicas(memory)
+        calm = calm_replicas(memory)
         if ready_replicas > 0 and calm is not None and _is_beyond(by_arrivals, calm):
-            return replace(memory, under_way=BurstUnderWay(now_seconds, calm, by_arrivals, load.need))
+            begun = BurstUnderWay(now_seconds, calm, by_arrivals, load.need, standing_replicas=ready_replicas)
+            return replace(memory, under_way=begun)
         return _calm(memory, load)
     burst = replace(
         burst,
         most_by_arrivals=max(by_arrivals, burst.most_by_arrivals),
         most_needed=max(load.need, burst.most_needed),
+        outside_share=_larger(load.outside_share, burst.outside_share),
     )
     has_fallen = by_arrivals <= burst.calm_replicas
     fell_at_seconds = burst.fell_at_seconds if has_fallen and burst.fell_at_seconds is not None else now_seconds
@@ -184,11 +161,22 @@ def _with_ended(short: tuple[Burst, ...], burst: BurstUnderWay, ended_at_seconds
     if not _is_beyond(needed, burst.calm_replicas):
         return short
     lasted_seconds = ended_at_seconds - burst.began_at_seconds
-    ended = Burst(burst.began_at_seconds, lasted_seconds, burst.calm_replicas, math.ceil(needed))
+    ended = Burst(
+        burst.began_at_seconds,
+        lasted_seconds,
+        burst.calm_replicas,
+        math.ceil(needed),
+        burst.standing_replicas,
+        burst.outside_share,
+    )
     return (*short, ended)[-KEPT_BURSTS:]
 
 
-def _calm_replicas(memory: BurstMemory) -> int | None:
+def _larger(one: float | None, other: float | None) -> float | None:
+    return max((share for share in (one, other) if share is not None), default=None)
+
+
+def calm_replicas(memory: BurstMemory) -> int | None:
     """What stands in calm; None where no calm has been seen yet."""
     return None if memory.calm_bare_need is None else max(1, math.ceil(memory.calm_bare_need / CALM_SHARE))
 
@@ -217,51 +205,3 @@ def _moved(mean: float | None, value: float | None) -> float | None:
     if mean is None or value is None:
         return value if mean is None else mean
     return mean + CALM_WEIGHT * (value - mean)
-
-
-def standing_capacity(memory: BurstMemory, now_seconds: float) -> StandingCapacity | None:
-    """What would serve nine in ten of the last day's short bursts; None for fewer than three of them."""
-    bursts = [burst for burst in memory.short if now_seconds - burst.began_at_seconds <= KEPT_SECONDS]
-    if len(bursts) < BURSTS_TO_NAME:
-        return None
-    replicas = _quantile(bursts, QUANTILE_PERCENT)
-    return StandingCapacity(
-        bursts=len(bursts),
-        longest_seconds=max(burst.lasted_seconds for burst in bursts),
-        replicas=replicas,
-        extra_replicas=max(0, replicas - min(burst.calm_replicas for burst in bursts)),
-    )
-
-
-def recurring_bursts(
-    memory: BurstMemory, quantile_percent: float, recurs_within_seconds: float, now_seconds: float
-) -> RecurringBursts | None:
-    """The last bursts of which none came later than `recurs_within_seconds` after the one before; None for none.
-
-    None as well where so long has passed since the last of them: they have stopped.
-    """
-    began = [burst.began_at_seconds for burst in memory.short]
-    if memory.under_way is not None:
-        began.append(memory.under_way.began_at_seconds)
-    if not memory.short or now_seconds - began[-1] > recurs_within_seconds:
-        return None
-    apart = [
-        place for place, (one, next_one) in enumerate(pairwise(began), 1) if next_one - one > recurs_within_seconds
-    ]
-    bursts = memory.short[apart[-1] if apart else 0 :]
-    if not bursts:
-        return None
-    return RecurringBursts(
-        bursts=len(bursts),
-        replicas=math.ceil(_quantile(bursts, quantile_percent) * (1.0 + MARGIN_OF_ONE / len(bursts))),
-        longest_seconds=max(burst.lasted_seconds for burst in bursts),
-        last_began_at_seconds=began[-1],
-        calm_replicas=_calm_replicas(memory) or bursts[-1].calm_replicas,
-        under_way_since_seconds=None if memory.under_way is None else memory.under_way.began_at_seconds,
-    )
-
-
-def _quantile(bursts: Sequence[Burst], percent: float) -> int:
-    """What so many in a hundred of the bursts took at most; of fewer than ten, the largest at 90."""
-    peaks = sorted(burst.needed_replicas for burst in bursts)
-    return peaks[-1 - min(len(peaks) - 1, math.floor(len(peaks) * (100.0 - percent) / 100.0))]

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from forecasting.forecast import Forecast, ForecastUnavailable
 from policies.accelerator_sharing import AcceleratorAllowance
-from policies.bursts import RecurringBursts
 from policies.capacity.learned_capacity import LearnedCapacity
 from policies.cold_start import ColdStart, learn_cold_start
 from policies.history import ScalingHistory
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.parameters import ScalingParameters
 from policies.spot_return import SpotReturn
+from policies.standing_for_bursts import RecurringBursts
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from policies.parameter_model import ParameterModel
 
 # 50 starts of three phases, none of more than 99,999 seconds.
 MAXIMUM_RECENT_CHARACTERS = 50 * 18
-# 24 bursts: a time, at most five digits of seconds, and two counts of at most six digits.
-MAXIMUM_BURSTS_CHARACTERS = 24 * 32
+# 24 bursts: a time, at most five digits of seconds, three counts of at most six digits, and per mille.
+MAXIMUM_BURSTS_CHARACTERS = 24 * 44
 _UNKNOWN = "?"
 
 
@@ -46,7 +46,9 @@ class LearnedStatus(ParameterModel):
         max_length=MAXIMUM_BURSTS_CHARACTERS,
         description=(
             "The last day's bursts that were too short for new replicas, oldest first, as "
-            "began+lasted+calm+needed: unix time, seconds, replicas before it, replicas that it took."
+            "began+lasted+calm+needed+standing+outside: unix time, seconds, replicas that calm took before it and that "
+            "it took, replicas that were ready for it, and the per mille of the requests that were outside their "
+            "objectives in its worst two minutes (? where not measured)."
         ),
     )
 
@@ -77,16 +79,15 @@ def written_bursts(bursts: Iterable[Burst]) -> str:
     """The bursts as `.status` keeps them."""
     return " ".join(
         f"{burst.began_at_seconds:.0f}+{min(burst.lasted_seconds, 99_999):.0f}+{burst.calm_replicas}+"
-        f"{burst.needed_replicas}"
+        f"{burst.needed_replicas}+{burst.standing_replicas}+{_per_mille(burst.outside_share)}"
         for burst in bursts
     )
 
 
 def restore_bursts(status: Mapping[str, Any]) -> tuple[Burst, ...]:
     """The bursts in a status document, oldest first; empty where there are none or they cannot be read."""
-    words = (word.split("+") for word in _read_learned(status).bursts.split()[-KEPT_BURSTS:])
-    whole = [[int(part) for part in parts] for parts in words if all(map(_is_whole, parts)) and len(parts) == 4]
-    return tuple(Burst(float(began), float(lasted), ready, needed) for began, lasted, ready, needed in whole)
+    words = _read_learned(status).bursts.split()[-KEPT_BURSTS:]
+    return tuple(burst for burst in map(_read_burst, words) if burst is not None)
 
 
 def _read_learned(status: Mapping[str, Any]) -> LearnedStatus:
@@ -108,6 +109,19 @@ def _read(word: str) -> ObservedStart | None:
         return None
     node, image, load = (None if phase == _UNKNOWN else float(phase) for phase in phases)
     return ObservedStart(node, image, load)
+
+
+def _read_burst(word: str) -> Burst | None:
+    *numbers, outside = word.split("+")
+    if len(numbers) != 5 or not all(map(_is_whole, numbers)) or not (outside == _UNKNOWN or _is_whole(outside)):
+        return None
+    began, lasted, calm, needed, standing = map(int, numbers)
+    share = None if outside == _UNKNOWN else int(outside) / 1000.0
+    return Burst(float(began), float(lasted), calm, needed, standing, share)
+
+
+def _per_mille(share: float | None) -> str:
+    return _UNKNOWN if share is None else f"{1000.0 * share:.0f}"
 
 
 def _is_whole(text: str) -> bool:

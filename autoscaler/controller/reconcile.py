@@ -33,7 +33,7 @@ from autoscaler.observers.metrics import MetricsObserver, PoolKey, PoolQuery
 from autoscaler.observers.workload import Workload, WorkloadObserver, WorkloadUnavailable
 from forecasting.forecast import Forecast, ForecastUnavailable
 from policies.accelerator_sharing import AcceleratorAllowance
-from policies.bursts import BurstMemory, RecurringBursts, measured_load, recurring_bursts, watch_bursts
+from policies.bursts import BurstMemory, measured_load, watch_bursts
 from policies.capacity.learning import CapacityEvidence, learn_capacity
 from policies.capacity.memory import CapacityMemory
 from policies.capacity_split import ReplicaSplit
@@ -44,6 +44,7 @@ from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode
 from policies.reasons import Reason
 from policies.recommenders.forecast import ForecastMode, ForecastParameters
+from policies.standing_for_bursts import RecurringBursts, recurring_bursts
 from policies.user_queries import user_queries
 
 logger = logging.getLogger(__name__)

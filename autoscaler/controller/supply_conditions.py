@@ -8,7 +8,7 @@ from typing import TypeAlias
 from autoscaler.api.conditions import ConditionStatus, ConditionType
 from autoscaler.observers.workload import Workload
 from forecasting.forecast import Forecast
-from policies.bursts import BurstMemory, standing_capacity
+from policies.bursts import BurstMemory
 from policies.cold_start import ColdStart
 from policies.decision import RETURN_STEP, ScalingDecision
 from policies.decision_input import DecisionInput
@@ -16,6 +16,7 @@ from policies.observation import MetricsObservation, ObservationUnavailable, Rep
 from policies.reasons import Reason
 from policies.recommenders.recurring_bursts import recommend_recurring_bursts
 from policies.signals import Signal
+from policies.standing_for_bursts import standing_capacity
 from policies.wording import counted, duration
 
 NAMED_REPLICAS = 10

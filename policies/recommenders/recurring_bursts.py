@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from policies.bursts import QUANTILE_PERCENT
 from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation, vote
+from policies.standing_for_bursts import QUANTILE_PERCENT
 from policies.wording import counted
 
 if TYPE_CHECKING:

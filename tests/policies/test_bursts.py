@@ -6,24 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from policies.bursts import (
-    KEPT_BURSTS,
-    KEPT_SECONDS,
-    Burst,
-    BurstMemory,
-    MeasuredLoad,
-    StandingCapacity,
-    measured_load,
-    standing_capacity,
-    watch_bursts,
-)
+from policies.bursts import KEPT_BURSTS, KEPT_SECONDS, Burst, BurstMemory, MeasuredLoad, measured_load, watch_bursts
 from policies.cold_start import ColdStart
 from policies.decision import decide
 from policies.signals import Signal
+from policies.standing_for_bursts import StandingCapacity, share_of_height, standing_capacity
 from tests.builders import NOW, a_blackout, a_decision_input, a_policy, an_even_signal, an_observation
 from tests.forecast_builders import a_forecast
 
 TWO_MINUTES = ColdStart(120.0, 150.0, 160.0, starts=30)
+
+
+def seen(began_at_seconds: float, lasted_seconds: float, calm_replicas: int, needed_replicas: int) -> Burst:
+    """One for which four replicas stood."""
+    return Burst(began_at_seconds, lasted_seconds, calm_replicas, needed_replicas, standing_replicas=4)
 
 
 def watched(*needs: int | None, ready: int = 4, cold_start: ColdStart = TWO_MINUTES) -> BurstMemory:
@@ -37,15 +33,15 @@ def watched(*needs: int | None, ready: int = 4, cold_start: ColdStart = TWO_MINU
 @pytest.mark.parametrize(
     ("needs", "short"),
     [
-        pytest.param([3, 9, 11, 3], [Burst(30.0, 60.0, 5, 11)], id="over after a minute: no replica could start"),
-        pytest.param([3, *[9] * 12, 3], [Burst(30.0, 360.0, 5, 9)], id="over after three starts: most of it is lost"),
+        pytest.param([3, 9, 11, 3], [seen(30.0, 60.0, 5, 11)], id="over after a minute: no replica could start"),
+        pytest.param([3, *[9] * 12, 3], [seen(30.0, 360.0, 5, 9)], id="over after three starts: most of it is lost"),
         pytest.param([3, *[9] * 13, 3], [], id="it lasted longer: new replicas served most of it"),
         pytest.param([3, *[9] * 14, 3, 9, 3], [], id="what lasts is the new calm"),
         pytest.param([3, 6, 3], [], id="five replicas can do the work of six for a while"),
         pytest.param([0, 2, 0], [], id="one replica more is no burst"),
-        pytest.param([3, 9, 6, 5, 3], [Burst(30.0, 60.0, 5, 9)], id="it ends where what stands in calm suffices"),
+        pytest.param([3, 9, 6, 5, 3], [seen(30.0, 60.0, 5, 9)], id="it ends where what stands in calm suffices"),
         pytest.param([3, 9, None, 3], [], id="a burst whose end was not seen"),
-        pytest.param([3, 9, 3, 8, 3], [Burst(30.0, 30.0, 5, 9), Burst(90.0, 30.0, 5, 8)], id="two of them"),
+        pytest.param([3, 9, 3, 8, 3], [seen(30.0, 30.0, 5, 9), seen(90.0, 30.0, 5, 8)], id="two of them"),
         pytest.param([3, 9, 9], [], id="one that is under way is not over"),
         pytest.param([9, 3, 3], [], id="of the first look nobody knows what was before it"),
     ],
@@ -72,7 +68,7 @@ def test_no_more_than_a_day_and_two_dozen_are_kept() -> None:
     [
         pytest.param(
             [(3.0, 10.0), (6.0, 30.0), (25.0, 30.0), (20.0, 10.0), (20.0, 10.0), (7.0, 10.0)],
-            [Burst(30.0, 60.0, 5, 9)],
+            [seen(30.0, 60.0, 5, 9)],
             id="what has piled up is not what would have been needed, nor is the time that it takes",
         ),
         pytest.param(
@@ -82,12 +78,12 @@ def test_no_more_than_a_day_and_two_dozen_are_kept() -> None:
         ),
         pytest.param(
             [(3.0, 10.0), (20.0, 30.0), *[(20.0, 10.0)] * 9],
-            [Burst(30.0, 30.0, 5, 9)],
+            [seen(30.0, 30.0, 5, 9)],
             id="whatever the votes say, after two starts it is over",
         ),
         pytest.param([(3.0, 10.0), (3.0, 30.0), (3.0, 10.0)], [], id="many requests of which none is large"),
         pytest.param([(3.0, 10.0), *[(20.0, 30.0)] * 13, (9.0, 10.0)], [], id="it lasts"),
-        pytest.param([(3.0, 0.0), (9.0, 30.0), (3.0, 0.0)], [Burst(30.0, 30.0, 5, 9)], id="from nothing at all"),
+        pytest.param([(3.0, 0.0), (9.0, 30.0), (3.0, 0.0)], [seen(30.0, 30.0, 5, 9)], id="from nothing at all"),
     ],
 )
 def test_a_burst_is_measured_by_what_arrives(loads: list[tuple[float, float]], short: list[Burst]) -> None:
@@ -104,12 +100,12 @@ def test_a_burst_is_measured_by_what_arrives(loads: list[tuple[float, float]], s
         pytest.param(
             [Burst(NOW, 60.0, 4, 9), Burst(NOW, 90.0, 3, 8), Burst(NOW, 30.0, 4, 7)],
             StandingCapacity(3, 90.0, 9, 6),
-            id="as many as the largest needs, beside the least calm",
+            id="nearly as many as the largest needs, beside the least calm",
         ),
         pytest.param(
-            [Burst(NOW, 60.0, 4, 9)] * 9 + [Burst(NOW, 60.0, 4, 90)],
-            StandingCapacity(10, 60.0, 9, 5),
-            id="one in ten is not worth its price",
+            [Burst(NOW, 60.0, 4, 9)] * 11 + [Burst(NOW, 60.0, 4, 90)],
+            StandingCapacity(12, 60.0, 9, 5),
+            id="one in twelve is not worth its price",
         ),
         pytest.param([Burst(NOW - KEPT_SECONDS - 1.0, 60.0, 4, 9)] * 5, None, id="those of the day before"),
         pytest.param(
@@ -173,3 +169,37 @@ def test_the_load_is_what_votes_measure_and_what_arrives() -> None:
     assert measured_load(decision_input, decide(decision_input).recommendations) == MeasuredLoad(7.0, 7.0, 12.0)
     blind = a_decision_input(a_policy(schedules=[always]), a_blackout())
     assert measured_load(blind, decide(blind).recommendations) == MeasuredLoad(None, None, None)
+
+
+def test_what_a_burst_missed_is_that_of_its_worst_look() -> None:
+    memory = BurstMemory()
+    for place, (need, outside) in enumerate(
+        [(3.0, 0.5), (9.0, 0.0), (9.0, 0.04), (8.0, None), (3.0, 0.02), (3.0, 0.3)]
+    ):
+        memory = watch_bursts(memory, MeasuredLoad(need, need, None, outside), 6, TWO_MINUTES, 30.0 * place)
+    (burst,) = memory.short
+    assert (burst.standing_replicas, burst.outside_share) == (6, 0.04)
+
+
+def a_served(needed: int, standing: int, outside_share: float | None) -> Burst:
+    return Burst(NOW, 60.0, 4, needed, standing, outside_share)
+
+
+@pytest.mark.parametrize(
+    ("bursts", "share"),
+    [
+        pytest.param([], 0.95, id="nothing is known"),
+        pytest.param([a_served(20, 20, 0.07)] * 9, 0.95, id="what is foretold"),
+        pytest.param([a_served(20, 20, None)] * 9, 0.95, id="what was not measured says nothing"),
+        pytest.param([a_served(20, 0, 0.9)] * 9, 0.95, id="nor does one for which nothing stood"),
+        pytest.param([a_served(20, 10, 0.9)] * 9, 0.95, id="nor one that was twice what stood for it"),
+        pytest.param([a_served(20, 20, 0.21)] * 4, 1.02, id="three times as many: replicas do less than was thought"),
+        pytest.param([a_served(20, 20, 0.21)] * 20, 1.036, id="the more of them the surer"),
+        pytest.param([a_served(20, 20, 0.02)] * 4, 0.900, id="fewer: they do more"),
+        pytest.param([a_served(20, 20, 0.0)] * 24, 0.767, id="none at all"),
+        pytest.param([a_served(20, 30, 0.0)] * 24, 0.944, id="of which much more stood: that is no wonder"),
+        pytest.param([a_served(20, 20, 1.0)] * 24, 1.1788, id="all of them"),
+    ],
+)
+def test_how_many_stand_for_one_of_its_height(bursts: list[Burst], share: float) -> None:
+    assert share_of_height(bursts) == pytest.approx(share, abs=0.001)

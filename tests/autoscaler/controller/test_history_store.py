@@ -136,13 +136,13 @@ def test_a_clock_that_was_set_back_leaves_no_times_in_the_future() -> None:
 
 
 def test_bursts_are_remembered_and_taken_up_from_the_status() -> None:
-    bursts = (Burst(1_899_990_000.0, 45.0, 4, 9), Burst(1_899_995_000.0, 60.0, 3, 8))
+    bursts = (Burst(1_899_990_000.0, 45.0, 4, 9, 8, 0.012), Burst(1_899_995_000.0, 60.0, 3, 8, 9))
     status = {"learned": {"bursts": written_bursts(bursts)}}
     store = HistoryStore()
     assert store.recall_bursts(a_scaler(status=status)) == BurstMemory(bursts)
-    assert store.recall_bursts(a_scaler(status={"learned": {"bursts": "1+2+3 x+1+2+3 1+2+3+4"}})) == BurstMemory(
-        (Burst(1.0, 2.0, 3, 4),)
-    )
+    assert store.recall_bursts(
+        a_scaler(status={"learned": {"bursts": "1+2+3 x+1+2+3+4+5 1+2+3+4+5+? 1+2+3+4+5+x"}})
+    ) == BurstMemory((Burst(1.0, 2.0, 3, 4, 5),))
     store.remember_bursts(a_scaler(), BurstMemory(bursts[:1]))
     assert store.recall_bursts(a_scaler()) == BurstMemory(bursts[:1])
     assert store.recall_bursts(a_scaler(uid="another")) == BurstMemory()

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.bursts import RecurringBursts
 from policies.capacity.learned_capacity import LearnedCapacity
 from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
 from policies.reasons import Reason
 from policies.signals import Signal
+from policies.standing_for_bursts import RecurringBursts
 from tests.builders import NOW, a_blackout, a_decision_input, a_history, a_policy, an_even_signal, an_observation
 
 CAPACITY = LearnedCapacity(
