@@ -119,7 +119,9 @@ def _judge_decided(report: Decided, conditions: _Conditions) -> None:
         conditions.set_if_telling(ConditionType.ROUTING_BALANCED, *routing)
     conditions.set_if_telling(ConditionType.BURSTS_SERVED, *judge_bursts(report.decision_input, report.bursts))
     spot = judge_spot(report.decision_input, report.decision)
-    if spot is not None:
+    if spot is not None and spot[1] is not Reason.ON_SPOT_AGAIN:
+        conditions.set(ConditionType.ON_SPOT_AGAIN, *spot)
+    elif spot is not None:
         conditions.set_if_telling(ConditionType.ON_SPOT_AGAIN, *spot)
     for kind, judgement in judge_supply(report.decision_input):
         conditions.set_if_telling(kind, *judgement)

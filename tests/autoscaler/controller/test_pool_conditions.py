@@ -11,10 +11,13 @@ from autoscaler.controller.pool_conditions import judged_conditions
 from autoscaler.controller.pool_report import PoolReport
 from policies.bursts import Burst, BurstMemory
 from policies.cold_start import ColdStart
+from policies.decision import decide
+from policies.history import ReturnMemory
 from policies.node_capacity import CapacityOutcome
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
 from policies.signals import Signal
+from policies.spot_return import SpotReturn
 from tests.builders import NOW, a_blackout, a_history, a_signal, an_observation
 from tests.pool_builders import (
     a_crash_report,
@@ -427,3 +430,43 @@ def test_nodes_that_come_again_are_said() -> None:
     without = judged_conditions((), AT_REST, CapacityOutcome(None, Reason.OUT_OF_CAPACITY, "none"))
     condition = judged(AT_REST, without)[ConditionType.NODES_AVAILABLE]
     assert (condition.status.value, condition.reason) == ("True", "NodesAvailable")
+
+
+def going_back(offer: SpotReturn | None, settled_seconds: float = 0.0) -> PoolReport:
+    """A calm pool of ten, whose nodes say so much of a way back to spot; calm for so long."""
+    scaler = a_scaler(mode="Scale", maxReplicas=11, signals={"waitingRequests": {"perReplica": 4}})
+    history = a_history(spot_return=ReturnMemory(NOW - settled_seconds))
+    report = a_decision_report(scaler=scaler, replicas=10, waiting=40.0, history=history)
+    decision_input = replace(report.decision_input, spot_return=offer)
+    return replace(report, decision_input=decision_input, decision=decide(decision_input))
+
+
+OFFER = SpotReturn(can_buy_spot=True, replicas_on_spot=6, nodes_beyond_floor=2, surge_replicas=1)
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        pytest.param(going_back(None), None, id="nothing was ever to be moved: not a word"),
+        pytest.param(going_back(OFFER), None, id="not calm for long enough yet: not a word either"),
+        pytest.param(going_back(OFFER, 900.0), "True ReturningToSpot 11 asked for", id="it begins"),
+        pytest.param(
+            going_back(replace(OFFER, surge_replicas=2), 900.0),
+            "False ReturnRefused 2 nodes on demand beyond the floor: 2 replicas more for a while",
+            id="there is no room for a surge",
+        ),
+    ],
+)
+def test_a_way_back_to_spot_is_told(report: PoolReport, expected: str | None) -> None:
+    condition = judged(report).get(ConditionType.ON_SPOT_AGAIN)
+    if expected is None:
+        assert condition is None
+    else:
+        assert condition is not None
+        assert f"{condition.status} {condition.reason} {condition.message}".startswith(expected)
+
+
+def test_it_is_told_when_all_is_on_spot_again() -> None:
+    refused = judged_conditions((), going_back(replace(OFFER, surge_replicas=2), 900.0))
+    condition = judged(going_back(None), refused)[ConditionType.ON_SPOT_AGAIN]
+    assert (condition.status, condition.reason) == (ConditionStatus.TRUE, Reason.ON_SPOT_AGAIN)
