@@ -70,6 +70,7 @@ def test_within_the_hour_the_capacity_is_near_the_truth(replica: tuple[str, int]
     assert abs(early) < 2 * GOAL
     assert late is not None
     assert abs(late) < GOAL
+    assert run.memory.begun_because == ""
 
 
 @pytest.mark.parametrize("by", [pytest.param(1.25, id="a quarter too much"), pytest.param(0.75, id="too little")])
@@ -82,4 +83,6 @@ def test_a_wrong_capacity_is_found_and_mended_and_costs_little(by: float) -> Non
     for error in (wrong.error_at(HOUR / 2), wrong.error_at(HOUR - 15.0)):
         assert error is not None
         assert abs(error) < GOAL
+    assert right.memory.begun_because == ""
+    assert wrong.memory.begun_because == f"its replicas have become {'slower' if by > 1.0 else 'faster'}"
     assert (wrong.result.attainment or 0.0) >= (right.result.attainment or 0.0) - 0.02
