@@ -20,9 +20,10 @@ from policies.victims import NodesOfSplit
 def spot_returns_of(
     pool: ManagedPool, wishes: Sequence[ReplicaWish], node_pools: Mapping[str, NodePoolSeen], places: PlaceSource
 ) -> Mapping[PoolKey, SpotReturn]:
-    """What the next decisions may do about nodes on demand beyond the floor. One scaler of a pool at a time.
+    """What the next decisions may do about nodes on demand beyond the floor; while one scaler moves, others wait.
 
-    Empty where no split is managed, and where nothing is on demand that could be on spot.
+    Who may begin and does not, for want of room or calm, keeps nobody from it. Empty where no split is managed, and
+    where nothing is on demand that could be on spot.
     """
     seen = states(pool.node_pools, node_pools)
     in_use = {state.capacity_type: state for state in seen}
@@ -34,20 +35,17 @@ def spot_returns_of(
         in_use[CapacityType.SPOT].nodes_in_use,
     )
     returns: dict[PoolKey, SpotReturn] = {}
+    can_buy_spot, beyond = in_use[CapacityType.SPOT].is_ready, nodes_beyond_floor(split)
     moving = [wish.key for wish in wishes if _moves(wish)]
-    for wish in sorted(wishes, key=lambda wish: wish.key):
+    for wish in wishes:
         if wish.workload is None or wish.parts or not wish.will_be_written or not wish.accelerators_per_replica:
             continue
-        if not _moves(wish) and nodes_beyond_floor(split) == 0:
-            continue
-        looked = places.places_of(wish.workload.target, wish.workload.pods)
-        found = _plan(pool, wish, wishes, seen, split, looked)
-        others = [key for key in moving if key != wish.key]
-        if found.surge_replicas and others:
-            found = replace(found, surge_replicas=0, because=f"{'/'.join(others[0])} goes back first", waits=True)
-        elif found.surge_replicas:
-            moving.append(wish.key)
-        returns[wish.key] = found
+        if _moves(wish) or (beyond and not moving):
+            looked = places.places_of(wish.workload.target, wish.workload.pods)
+            returns[wish.key] = _plan(pool, wish, wishes, seen, split, looked)
+        elif beyond and can_buy_spot:
+            because = f"{'/'.join(moving[0])} goes back first"
+            returns[wish.key] = SpotReturn(can_buy_spot, 0, beyond, because=because, waits=True)
     return returns
 
 
