@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
-from autoscaler.api.prewarm import Prewarm
+from autoscaler.api.prewarm import PlaceholderRef, Prewarm
 from autoscaler.api.taints import Taint
 from policies.node_packing import NodeRoom
 
@@ -53,4 +54,24 @@ class NodeHolder(Protocol):
 
     def hold(self, pods: int) -> Actuated | ActuationFailed:
         """Places for so many from now on; also called where the number is the same, and then writes what differs."""
+        ...
+
+
+class PlaceholderHolders(Protocol):
+    """The NodeHolders of method PlaceholderPods."""
+
+    def of(self, reference: PlaceholderRef) -> NodeHolder | ActuationFailed:
+        """The Deployment that is named, or why there is none to be steered."""
+        ...
+
+
+class BufferHolders(Protocol):
+    """The NodeHolders of method CapacityBuffer."""
+
+    def of(self, pool: HeldPool, now_seconds: float) -> NodeHolder | ActuationFailed:
+        """The buffer of a pool, also before it has been made; or why there can be none."""
+        ...
+
+    def release(self, pools: Collection[str]) -> None:
+        """Lets go of the nodes of these pools, where there are any."""
         ...

@@ -6,9 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from autoscaler.actuators.actuator import ActuationFailed
-from autoscaler.actuators.capacity_buffers import CapacityBuffers
-from autoscaler.actuators.node_holder import HeldPool, NodeHolder
-from autoscaler.actuators.placeholder_pods import PlaceholderPods
+from autoscaler.actuators.node_holder import BufferHolders, HeldPool, NodeHolder, PlaceholderHolders
 from autoscaler.controller.replica_wish import ReplicaWish
 from autoscaler.observers.metrics import PoolKey
 from policies.accelerator_sharing import AcceleratorDemand
@@ -43,7 +41,7 @@ class PrewarmPlan:
 class Prewarmer:
     """Steers what holds nodes ready. `is_dry_run`: nothing is written, and what would be is said."""
 
-    def __init__(self, placeholders: PlaceholderPods, buffers: CapacityBuffers | None, *, is_dry_run: bool) -> None:
+    def __init__(self, placeholders: PlaceholderHolders, buffers: BufferHolders | None, *, is_dry_run: bool) -> None:
         """Without `buffers` there can be no CapacityBuffer."""
         self._placeholders = placeholders
         self._buffers = buffers

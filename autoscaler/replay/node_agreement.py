@@ -57,8 +57,6 @@ def assumed_of_pools(
             yield f"{policy}: AcceleratorPool {name} has no nodeShape, so limits stay as the FLEET.yaml states them"
         elif spec.mode is not AcceleratorPoolMode.MANAGE:
             yield f"{policy}: AcceleratorPool {name} is in mode {spec.mode.value}; replayed as if it were Manage"
-        if nodes is not None and spec.prewarm is not None and spec.prewarm.holds_nodes:
-            yield f"{policy}: AcceleratorPool {name} holds nodes by {spec.prewarm.method}, which is not simulated"
 
 
 def disagreements(pools: Sequence[ReadAcceleratorPool], nodes: NodesSetup) -> Iterator[str]:

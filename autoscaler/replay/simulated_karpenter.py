@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.controller.node_capacity import NodeCapacityKeeper
+from autoscaler.controller.prewarming import Prewarmer
 from autoscaler.observers.node_pools import NodePoolSeen
 from autoscaler.observers.replica_places import PlaceSource
+from autoscaler.replay.simulated_holders import SimulatedBuffers, SimulatedPlaceholders
 from autoscaler.replay.simulated_nodes import SimulatedNodes
 from policies.reasons import Reason
 
@@ -69,5 +71,10 @@ def node_capacity_of(
     """
     karpenter = SimulatedKarpenter(nodes)
     return NodeCapacityKeeper(
-        FixedAcceleratorPools(pools), karpenter, karpenter, OWN_MANAGER, places=places if nodes.copies == 1 else None
+        FixedAcceleratorPools(pools),
+        karpenter,
+        karpenter,
+        OWN_MANAGER,
+        Prewarmer(SimulatedPlaceholders(nodes, pools), SimulatedBuffers(nodes), is_dry_run=False),
+        places=places if nodes.copies == 1 else None,
     )

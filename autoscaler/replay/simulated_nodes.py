@@ -60,6 +60,7 @@ class SimulatedNodes:
         self._trace_began_at = trace_began_at
         self._by_weight = sorted(self.pools.values(), key=lambda pool: -pool.setup.weight)
         self._placed: list[_Placed] = []
+        self._held_ready: dict[str, int] = {}  # nodes, by NodePool
         self._looked_at = now_seconds - trace_began_at
         for node_pool in self.pools.values():
             for _ in range(node_pool.setup.initial_nodes):
@@ -98,6 +99,14 @@ class SimulatedNodes:
         pool.limits = dict(limits)
         self.limit_changes.append(change)
 
+    def held_ready(self, node_pool: str) -> int:
+        """How many nodes of a NodePool are to stand ready beside those that replicas take."""
+        return self._held_ready.get(node_pool, 0)
+
+    def hold_ready(self, node_pool: str, nodes: int) -> None:
+        """So many from now on. Those that are missing are launched, within the limits; a replica may take any."""
+        self._held_ready[node_pool] = nodes
+
     def step(self, pools: Sequence[SimulatedPool], now_seconds: float) -> None:
         """What happens between the last step and this one; the pools have been advanced to `now_seconds`."""
         self.now_seconds = now_seconds
@@ -105,6 +114,7 @@ class SimulatedNodes:
         self._lose(now_seconds - self._trace_began_at)
         self._end_noticed()
         waiting = [(pool, pod) for pool in pools for pod in pool.waiting_pods]
+        missed: list[tuple[Shape, CapacityType | None]] = []
         if waiting:
             waiting.sort(key=lambda pair: pair[1].created_at)
             left = [(pool, pod) for pool, pod in waiting if not self._place(pool, pod)]
@@ -112,6 +122,8 @@ class SimulatedNodes:
             missed = [(self._shape(pool), pod.capacity_type) for pool, pod in left if pod.created_at < now_seconds]
             for kind in dict.fromkeys(kind for _, kind in missed):
                 self._launch_for([shape for shape, of_kind in missed if of_kind is kind], kind)
+        for name in self._held_ready:
+            self._launch_held(name, [shape for shape, _ in missed])
         self._consolidate()
         self._count()
 
@@ -159,6 +171,20 @@ class SimulatedNodes:
         for pool in self._pools_of(kind):
             while missing and pool.launch(self.now_seconds, trace_seconds) is not None:
                 missing -= 1
+
+    def _launch_held(self, name: str, waiting: Sequence[Shape]) -> None:
+        """Launches what is missing of the nodes that are held; those that waiting pods will take are not held."""
+        pool, nodes = self.pools[name], self._nodes_of(None)
+        taken = {node.name: node.free_accelerators for node in nodes if not self._is_empty(node)}
+        spoken_for = missing_nodes(waiting, taken, self.setup.shape.accelerators)
+        empty = sum(self._is_empty(node) for node in nodes if node.node_pool == name)
+        for _ in range(self._held(name) - max(0, empty - spoken_for)):
+            if pool.launch(self.now_seconds, self.now_seconds - self._trace_began_at) is None:
+                return
+
+    def _held(self, node_pool: str) -> int:
+        """The nodes to be held in a sampled fleet, where each stands for several."""
+        return math.ceil(self.held_ready(node_pool) / self.copies)
 
     def _free_left_places(self) -> None:
         existing = {id(pool): {pod.name for pod in pool.existing_pods} for pool in {p.pool for p in self._placed}}
@@ -216,8 +242,9 @@ class SimulatedNodes:
     def _consolidate(self) -> None:
         for pool in self.pools.values():
             latest = self.now_seconds - pool.setup.consolidate_after_seconds
-            for node in [node for node in pool.nodes if not node.is_deleting]:
-                if self._is_empty(node) and max(node.empty_since, node.ready_at) <= latest:
+            empty = [node for node in pool.nodes if not node.is_deleting and self._is_empty(node)]
+            for node in empty[self._held(pool.setup.name) :]:
+                if max(node.empty_since, node.ready_at) <= latest:
                     pool.end(node, self.now_seconds)
 
     def _is_empty(self, node: SimulatedNode) -> bool:

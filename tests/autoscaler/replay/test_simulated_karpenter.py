@@ -202,3 +202,51 @@ def test_two_pools_share_what_the_ceiling_leaves_by_priority() -> None:
     assert counts["first"].ready == 7
     assert counts["second"].ready == 1
     assert nodes.most_nodes <= 4
+
+
+PLACEHOLDERS = {"method": "PlaceholderPods", "placeholderRef": {"namespace": "inference", "name": "holds-nodes"}}
+# Ten minutes in, four replicas are wanted, whatever the load. Nodes take 100 s and replicas 50 s more.
+WINDOW = {"name": "noon", "start": "10 8 15 1 *", "end": "0 9 15 1 *", "min_replicas": 4}
+
+
+def run_the_window(prewarm: Mapping[str, object] | None) -> SimulatedFleet:
+    fleet = a_node_fleet(on_demand(), requests=iter(()), initial_replicas=1)
+    pool = a_pool(nodePools={"onDemand": "od"}, split=None, prewarm=prewarm)
+    scaler = a_referring_scaler(schedules=[WINDOW], cold_start={"prior_seconds": 50})
+    policy = ReconciledPolicy([scaler], accelerator_pools=[pool])
+    play(fleet, policy.controllers(fleet), STARTED_AT + 900.0)
+    return fleet
+
+
+def ready_after(fleet: SimulatedFleet, replicas: int) -> float:
+    """Seconds from when they were asked for until so many were ready."""
+    pool = fleet.pools[KEY]
+    asked = next(change.at_seconds for change in pool.count_changes if change.to_replicas == replicas)
+    return max(pod.ready_at for pod in pool.existing_pods) - asked
+
+
+@pytest.mark.parametrize(
+    "prewarm",
+    [
+        pytest.param({**PLACEHOLDERS, "spareNodes": 0, "leadSeconds": 200}, id="by placeholders"),
+        pytest.param({"method": "CapacityBuffer", "spareNodes": 0, "leadSeconds": 200}, id="by a buffer"),
+    ],
+)
+def test_nodes_are_there_before_the_replicas_of_a_window(prewarm: Mapping[str, object]) -> None:
+    """The story of a window: its nodes are ordered before it, and handed over to its replicas."""
+    fleet, without = run_the_window(prewarm), run_the_window(None)
+    assert ready_after(without, 4) == pytest.approx(150.0, abs=5.0)
+    assert ready_after(fleet, 4) == pytest.approx(50.0, abs=5.0)
+    assert fleet.nodes is not None
+    assert without.nodes is not None
+    assert fleet.nodes.held_ready("od") == 0
+    assert fleet.nodes.most_nodes == without.nodes.most_nodes == 2
+    paid, paid_without = (node_result(nodes, STARTED_AT + 900.0).node_hours for nodes in (fleet.nodes, without.nodes))
+    assert paid_without < paid < paid_without + 300.0 / 3600.0
+
+
+def test_a_spare_node_is_paid_for_all_the_time() -> None:
+    fleet = run_the_window({"method": "CapacityBuffer", "spareNodes": 1, "leadSeconds": 0})
+    assert fleet.nodes is not None
+    assert fleet.nodes.held_ready("od") == 1
+    assert fleet.nodes.most_nodes == 3

@@ -9,7 +9,9 @@ from autoscaler.replay.faults import NodeShortage
 from autoscaler.replay.node_setup import ListedLoss, NodeLosses, NodePoolSetup, OutOfCapacity
 from autoscaler.replay.replica_profile import built_in_profile
 from autoscaler.replay.serving_replica import Request
+from autoscaler.replay.simulated_fleet import SimulatedFleet
 from autoscaler.replay.simulated_node_pool import UNAVAILABLE_SECONDS
+from autoscaler.replay.simulated_nodes import SimulatedNodes
 from tests.autoscaler.replay.simulated_node_fleets import (
     IMAGE_SECONDS,
     LAUNCH_SECONDS,
@@ -21,7 +23,7 @@ from tests.autoscaler.replay.simulated_node_fleets import (
     nodes_setup,
     only_pool,
 )
-from tests.autoscaler.replay.simulated_pools import STARTED_AT, steady_requests
+from tests.autoscaler.replay.simulated_pools import STARTED_AT, a_setup, steady_requests
 
 GPU = "nvidia.com/gpu"
 
@@ -285,3 +287,57 @@ def test_how_many_replicas_the_limits_have_room_for(
     setup = nodes_setup(*pools, accelerators=8)
     assert setup.shape == NodeShape({GPU: "8", "cpu": "96"})
     assert setup.most_replicas(accelerators_per_replica, copies) == replicas
+
+
+def held_ready(fleet: SimulatedFleet, nodes: int, name: str = "od") -> None:
+    assert fleet.nodes is not None
+    fleet.nodes.hold_ready(name, nodes)
+
+
+def test_nodes_that_are_held_ready_stand_beside_those_of_replicas_and_stay() -> None:
+    fleet = a_node_fleet(node_pool(consolidate_after_seconds=30.0), initial_replicas=2)
+    held_ready(fleet, 2)
+    assert nodes_of(after(fleet, 2.0)) == {"od": 3}
+    assert nodes_of(after(fleet, 900.0)) == {"od": 3}
+    held_ready(fleet, 1)
+    assert nodes_of(after(fleet, 902.0)) == {"od": 2}
+
+
+def test_a_replica_takes_a_node_that_is_held_and_another_is_launched() -> None:
+    fleet = a_node_fleet(initial_replicas=2)
+    held_ready(fleet, 1)
+    after(fleet, 200.0)
+    only_pool(fleet).scale(3)
+    after(fleet, 201.0 + IMAGE_SECONDS + LOAD_SECONDS)
+    assert only_pool(fleet).replicas.ready == 3
+    assert nodes_of(fleet) == {"od": 3}
+
+
+def test_a_node_that_is_handed_over_is_not_bought_twice() -> None:
+    fleet = a_node_fleet(initial_replicas=2)
+    held_ready(fleet, 1)
+    after(fleet, 200.0)
+    held_ready(fleet, 0)
+    only_pool(fleet).scale(4)
+    assert nodes_of(after(fleet, 400.0)) == {"od": 2}
+
+
+def test_nodes_on_their_way_to_waiting_replicas_are_not_held() -> None:
+    fleet = a_node_fleet(initial_replicas=2)
+    only_pool(fleet).scale(6)
+    after(fleet, 5.0)
+    held_ready(fleet, 1)
+    assert nodes_of(after(fleet, 300.0)) == {"od": 4}
+
+
+def test_no_more_are_held_than_the_limits_allow() -> None:
+    fleet = a_node_fleet(node_pool(limits={GPU: "4"}), node_pool("spot"), initial_replicas=2)
+    held_ready(fleet, 5)
+    assert nodes_of(after(fleet, 300.0)) == {"od": 2, "spot": 0}
+
+
+def test_in_a_sampled_fleet_a_node_that_is_held_stands_for_several() -> None:
+    nodes = SimulatedNodes(nodes_setup(), 1, STARTED_AT, STARTED_AT, copies=4)
+    fleet = SimulatedFleet([(a_setup(initial_replicas=4, sampled_one_in=4), iter(()))], STARTED_AT, 1, nodes)
+    held_ready(fleet, 5)
+    assert nodes_of(after(fleet, 300.0)) == {"od": 12}
