@@ -13,6 +13,8 @@ from policies.capacity.samples import LoadSample
 ORDINARY, LARGEST = 1.5, 4.0
 # The sum that is no chance any more: three windows in a row of the largest, or six of 2.5.
 GREAT = 5.0
+# How many times as far off a law of old and new windows is, at least, if the replicas have changed.
+CONTRADICTION = 1.25
 # The oldest of more are taken for clear.
 MAXIMUM_SUSPECTS = 12
 
@@ -51,11 +53,11 @@ def suspicion_after(
 
 
 def contradict(laws: Sequence[FittedLaw], samples: tuple[LoadSample, ...], windows: tuple[LoadSample, ...]) -> bool:
-    """Whether no law brings the windows together with the samples as well as `laws` do the samples alone.
+    """Whether no law brings the windows together with the samples about as well as `laws` do the samples alone.
 
     Then the replicas have changed. Else the laws were wrong at a load that was new, and the windows complete them.
     """
-    return fit((*samples, *windows))[0].window_error > laws[0].window_error
+    return fit((*samples, *windows))[0].window_error > CONTRADICTION * laws[0].window_error
 
 
 def slowdown(laws: Sequence[FittedLaw], windows: tuple[LoadSample, ...]) -> float:

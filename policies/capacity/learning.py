@@ -36,6 +36,8 @@ LEAST_SECONDS_BETWEEN = 45.0
 # A rate over a minute, smoothed over half of one, is as late as a mean over two minutes.
 SMOOTHING_SECONDS = 30.0
 LEAST_COVERAGE = 0.9
+# With fewer every window is taken up, whatever was foretold: little is known yet.
+LEAST_TO_SUSPECT = 12.0
 # What was measured before the replicas changed still tells, at loads that have not been seen again, of their kind.
 WEIGHT_OF_OTHERS = 0.1
 # Sequences that decode on a replica, on average: with fewer the windows tell of nothing but a step alone.
@@ -191,7 +193,9 @@ def _with_sample(memory: CapacityMemory, sample: LoadSample) -> CapacityMemory:
     """Takes up a window, or leaves it aside while it may be of replicas that have changed; once that is certain, the
     older ones are brought to the new pace and count little."""
     laws = memory.laws or (fit(memory.samples) if memory.samples else ())
-    suspicion, clear = suspicion_after(memory.suspicion, laws, sample) if laws else (Suspicion(), (sample,))
+    suspicion, clear = Suspicion(), (*memory.suspicion.windows, sample)
+    if total_weight(memory.samples) >= LEAST_TO_SUSPECT:
+        suspicion, clear = suspicion_after(memory.suspicion, laws, sample)
     if suspicion.is_great:
         if contradict(laws, memory.samples, suspicion.windows):
             memory = _of_changed_replicas(memory, laws, suspicion)

@@ -450,6 +450,8 @@ def test_what_was_learned_stays_where_nothing_can_be_said_anew(memory: CapacityM
 
 
 FASTER = with_latency(mean_time_per_output_token_seconds=0.6 * SECONDS)
+DOZEN = tuple(replace(sample, weight=6.0) for sample in MEASURED)
+KNOWN = replace(LEARNED, samples=DOZEN, laws=fit(DOZEN))
 
 
 def test_a_window_that_was_foretold_is_taken_up() -> None:
@@ -461,15 +463,24 @@ def test_a_window_that_was_foretold_is_taken_up() -> None:
 
 
 def test_a_window_that_was_foretold_otherwise_is_left_aside() -> None:
-    after = one_look(LEARNED, FASTER)
-    assert (after.samples, after.laws) == (LEARNED.samples, LEARNED.laws)
+    after = one_look(KNOWN, FASTER)
+    assert (after.samples, after.laws) == (KNOWN.samples, KNOWN.laws)
     assert [window.step_seconds for window in after.suspicion.windows] == [0.6 * SECONDS]
 
 
+def test_of_replicas_of_which_little_is_known_every_window_is_taken_up() -> None:
+    """Eleven windows and a half, and one that waits since there was more."""
+    samples = tuple(replace(sample, weight=5.75) for sample in MEASURED)
+    waits = replace(SAMPLE, step_seconds=0.6 * SECONDS)
+    after = one_look(replace(KNOWN, samples=samples, suspicion=Suspicion(2.5, (waits,))), FASTER)
+    assert after.suspicion == Suspicion()
+    assert total_weight(after.samples) == pytest.approx(13.5, abs=0.2)
+
+
 def test_after_a_restart_the_laws_are_fitted_to_what_was_kept_before_a_window_is_judged() -> None:
-    after = one_look(replace(LEARNED, laws=()), FASTER)
+    after = one_look(replace(KNOWN, laws=()), FASTER)
     assert after.suspicion.deviations > 0.0
-    assert (after.suspicion, after.laws) == (one_look(LEARNED, FASTER).suspicion, LEARNED.laws)
+    assert (after.suspicion, after.laws) == (one_look(KNOWN, FASTER).suspicion, KNOWN.laws)
 
 
 @pytest.mark.parametrize(
@@ -483,10 +494,10 @@ def test_what_was_known_of_replicas_that_have_changed_is_brought_to_their_pace_a
     pace: float, deviations: float, because: str
 ) -> None:
     new = replace(SAMPLE, step_seconds=pace * SECONDS)
-    memory = replace(LEARNED, suspicion=Suspicion(deviations, (new, new)))
+    memory = replace(KNOWN, suspicion=Suspicion(deviations, (new, new)))
     after = one_look(memory, with_latency(mean_time_per_output_token_seconds=pace * SECONDS))
-    times = slowdown(LEARNED.laws, (new, new, new))
-    expected = tuple(sample.slower(times, 0.1) for sample in MEASURED)
+    times = slowdown(KNOWN.laws, (new, new, new))
+    expected = tuple(sample.slower(times, 0.1) for sample in DOZEN)
     for window in (new, new, new):
         expected = with_sample(expected, window)
     assert [sample.weight for sample in after.samples] == pytest.approx([sample.weight for sample in expected])
@@ -499,12 +510,12 @@ def test_what_was_known_of_replicas_that_have_changed_is_brought_to_their_pace_a
 def test_windows_that_only_show_the_laws_to_be_wrong_at_a_new_load_are_taken_up_with_the_others() -> None:
     new = measured(TRUTH, 60.0, weight=1.0)
     after = one_look(
-        replace(LEARNED, suspicion=Suspicion(9.0, (new, new))),
+        replace(KNOWN, suspicion=Suspicion(9.0, (new, new))),
         with_latency(mean_time_per_output_token_seconds=SECONDS),
     )
     assert after.suspicion == Suspicion()
     assert after.begun_because == ""
-    assert total_weight(after.samples) == pytest.approx(5.0, abs=0.1)
+    assert total_weight(after.samples) == pytest.approx(15.0, abs=0.5)
 
 
 def test_the_first_window_is_not_judged() -> None:
