@@ -118,13 +118,26 @@ def _outcome(
     else:
         result = actuator.scale(workload.target, current, desired)
     if isinstance(result, Actuated) and result.reason is Reason.SUCCEEDED_RESCALE and desired != current:
-        now_seconds = considered.decision_input.now_seconds
-        # A replacement beyond the plan is no growth of the pool: rate policies do not count it.
-        planned = planned_replicas(considered.decision_input.history, current)
-        wanted = desired + result.kept_replicas - history.replaced_replicas
-        history = with_rescale(history, scaler.spec.parameters.behavior, now_seconds, planned, wanted)
+        history = _with_rescale(history, considered, result.kept_replicas)
     emptied_nodes = result.emptied_nodes if isinstance(result, Actuated) else 0
     return ActuationOutcome(result.reason, result.message, emptied_nodes), history
+
+
+def _with_rescale(history: ScalingHistory, considered: Considered, kept_replicas: int) -> ScalingHistory:
+    """The history after the count was written, `kept_replicas` of it only until their requests have ended.
+
+    What stands beside the plan is no growth of the pool, and its end no shrinking: rate policies do not count it. Of
+    those that are kept the ones that stood beside the plan before still do.
+    """
+    current, behavior = considered.workload.replicas.spec, considered.scaler.spec.parameters.behavior
+    planned = planned_replicas(considered.decision_input.history, current)
+    beside = history.replaced_replicas
+    beside += min(kept_replicas, max(0, current - planned - beside))
+    written = considered.decision.desired_replicas + kept_replicas
+    history = with_rescale(history, behavior, considered.decision_input.now_seconds, planned, written - beside)
+    if kept_replicas == 0:
+        return history
+    return replace(history, last_seen_replicas=written, replaced_of_seen=beside)
 
 
 def _nobody_reads(scaler: InferenceScaler) -> str:

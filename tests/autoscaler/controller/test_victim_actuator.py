@@ -10,9 +10,10 @@ from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
 from autoscaler.controller.actuation import Considered, carry_out
 from autoscaler.controller.pool_report import Decided
 from autoscaler.observers.workload import ScaleTarget
-from policies.history import ScaleEvent
+from policies.history import ScaleEvent, planned_replicas
 from policies.parameters import Mode
 from policies.reasons import Reason
+from tests.builders import a_history
 from tests.pool_builders import a_decision_report, a_scaler
 
 
@@ -115,3 +116,14 @@ def test_a_pool_that_goes_to_sleep_is_not_taken_out_of_the_router() -> None:
     considered = Considered(report.scaler, report.workload, report.decision_input, asleep)
     carry_out(considered, dict.fromkeys(Mode, scale), marker=marker)
     assert (marker.asked, scale.written) == (["mark"], [0])
+
+
+def test_what_stands_beside_the_plan_ends_its_requests_without_a_trace_in_rates_or_plan() -> None:
+    """Six stand for a plan of four; of the two that are to go one has ended its requests."""
+    scale, marker = FakeScale(), FakeMarker(done=1)
+    history = a_history(last_desired_replicas=6, last_seen_replicas=6, replaced_replicas=2, replaced_of_seen=2)
+    report = decide(scale, marker, waiting=40.0, replicas=6, history=history)
+    assert report.decision.desired_replicas == 4
+    assert (scale.written, downward(report)) == ([5], 0)
+    assert planned_replicas(report.next_history, 5) == 4
+    assert planned_replicas(report.next_history, 4) == 4
