@@ -50,6 +50,15 @@ STEPS_WITH_STUCK_REPLICAS: Mapping[str, Constraint] = MappingProxyType(
 )
 # The step, after the tolerance, that there is while bursts recur.
 PASSING_BURST_STEP = "passingBurst"
+
+
+def with_passing_burst_step(table: Mapping[str, Constraint]) -> Mapping[str, Constraint]:
+    """The table with that step."""
+    return MappingProxyType({"tolerance": limit_by_tolerance, PASSING_BURST_STEP: limit_in_passing_burst, **table})
+
+
+STEPS_IN_BURSTS = with_passing_burst_step(STEPS)
+STEPS_IN_BURSTS_WITH_STUCK_REPLICAS = with_passing_burst_step(STEPS_WITH_STUCK_REPLICAS)
 # The step by which replicas on nodes that are about to go are replaced: after all that a plan is limited by.
 LEAVING_STEP = "leavingReplicas"
 # The step after it, by which replicas go back from on demand to spot. What the two add is beside the plan.
@@ -140,13 +149,11 @@ def counterfactuals_of(decision_input: DecisionInput) -> Counterfactuals:
     return counterfactuals(situation, changed_by, _count_of)
 
 
-def _constrain(situation: Situation, skipped: str | None = None) -> tuple[int, tuple[DecisionStep, ...]]:
-    """The count that comes of the limits in their order, without the one that is named, and what each made of it."""
+def _constrain(situation: Situation) -> tuple[int, tuple[DecisionStep, ...]]:
+    """The count that comes of the limits in their order, and what each made of it."""
     table, replicas = _table_for(situation)
     steps: list[DecisionStep] = []
     for name, limit in table.items():
-        if name == skipped:
-            continue
         limited = limit(situation, replicas)
         steps.append(DecisionStep(name, replicas, limited.replicas, limited.reason, limited.message))
         replicas = limited.replicas
@@ -154,7 +161,12 @@ def _constrain(situation: Situation, skipped: str | None = None) -> tuple[int, t
 
 
 def _count_of(situation: Situation, skipped: str | None) -> int:
-    return _constrain(situation, skipped)[0]
+    """The count alone, without the limit that is named."""
+    table, replicas = _table_for(situation)
+    for name, limit in table.items():
+        if name != skipped:
+            replicas = limit(situation, replicas).replicas
+    return replicas
 
 
 def _understand(decision_input: DecisionInput) -> Situation:
@@ -182,9 +194,10 @@ def _table_for(situation: Situation) -> tuple[Mapping[str, Constraint], int]:
     if not bounds.minimum <= current <= bounds.maximum:
         return STEPS_BEYOND_BOUNDS, current
     counts = situation.decision_input.replicas
-    table = STEPS_WITH_STUCK_REPLICAS if counts.stuck else STEPS
-    if situation.decision_input.recurring_bursts is not None:
-        table = {"tolerance": limit_by_tolerance, PASSING_BURST_STEP: limit_in_passing_burst, **table}
+    if situation.decision_input.recurring_bursts is None:
+        table = STEPS_WITH_STUCK_REPLICAS if counts.stuck else STEPS
+    else:
+        table = STEPS_IN_BURSTS_WITH_STUCK_REPLICAS if counts.stuck else STEPS_IN_BURSTS
     if counts.leaving or situation.replaced_replicas:
         table = with_leaving_step(table)
     is_on_both = situation.decision_input.spot_return is not None or situation.history.spot_return is not None

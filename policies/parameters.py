@@ -154,10 +154,9 @@ class ScalingParameters(ParameterModel):
     @property
     def is_in_hpa_terms(self) -> bool:
         """Whether an HPA could hold the policy: custom votes and behavior alone. Such a one decides as an HPA does."""
-        says_more = self.objectives is not None or self.forecast is not None or self.schedules
-        return (
-            bool(self.signals.custom) and self.signals == SignalParameters(custom=self.signals.custom) and not says_more
-        )
+        if self.objectives is not None or self.forecast is not None or self.schedules or not self.signals.custom:
+            return False
+        return self.signals == SignalParameters(custom=self.signals.custom)
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:

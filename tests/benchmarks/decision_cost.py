@@ -19,6 +19,7 @@ from policies.decision_input import DecisionInput
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
 from policies.signals import Signal
+from policies.standing_for_bursts import RecurringBursts
 from tests.benchmarks.figure import Figure
 from tests.builders import a_decision_input, a_history, a_policy, an_even_signal, an_observation
 from tests.forecast_builders import RISING
@@ -37,12 +38,16 @@ VOTES = {
 def measure() -> list[Figure]:
     """Microseconds a call, and the bytes of a record."""
     decision_input = _a_busy_pool()
+    last_began_at_seconds = decision_input.now_seconds - 400.0
+    bursts = RecurringBursts(12, 20, 60.0, last_began_at_seconds, calm_replicas=8)
+    in_bursts = replace(decision_input, recurring_bursts=bursts)
     decision = decide(decision_input)
     outcome = ActuationOutcome(Reason.READY_FOR_NEW_SCALE, "the count is as wanted")
     record = record_decision("inference", "llama-70b", decision_input, decision, outcome)
     line = record.to_json_line()
     return [
         Figure("one decision", _microseconds(lambda: decide(decision_input)), "<= 150 us"),
+        Figure("the same while bursts recur", _microseconds(lambda: decide(in_bursts)), "<= 150 us"),
         Figure(
             "its record, where one is kept",
             _microseconds(lambda: record_decision("a", "b", decision_input, decision, outcome).to_json_line()),
