@@ -85,7 +85,7 @@ def _begin(situation: Situation, replicas: int, memory: ReturnMemory, offer: Spo
     if memory.nodes_before is not None and offer.nodes_beyond_floor >= memory.nodes_before:
         return _given_up(situation, replicas, "the last one has left as many nodes on demand")
     asked = replicas + offer.surge_replicas
-    message = f"{asked} asked for: {beyond}, and as many go when {counted(offer.surge_replicas, 'replica')} more serve"
+    message = f"{asked} asked for: {beyond}, so that {_in_place(offer.surge_replicas)}"
     started = ReturnMemory(
         moved_replicas=offer.surge_replicas,
         begun_at_seconds=now_seconds,
@@ -111,7 +111,7 @@ def _go_on(situation: Situation, replicas: int, memory: ReturnMemory, offer: Spo
     if counts.stuck:
         return _given_up(situation, replicas, f"{counted(counts.stuck, 'replica')} stuck")
     if counts.ready == counts.spec == asked and on_spot > 0:
-        message = f"{counted(memory.moved_replicas, 'replica')} more serve: as many go on demand"
+        message = f"all {asked} serve: {_in_place(memory.moved_replicas)}"
         memory = ReturnMemory(nodes_before=memory.nodes_before)
         return JudgedReturn(Limited(replicas, Reason.RETURNING_TO_SPOT, message), memory)
     if offer is None or not offer.can_buy_spot:
@@ -123,8 +123,12 @@ def _go_on(situation: Situation, replicas: int, memory: ReturnMemory, offer: Spo
         return _given_up(situation, replicas, f"after {duration(waited_seconds)} they do not all serve on spot")
     if asked > most_replicas(situation):
         return _given_up(situation, replicas, "the maximum and the accelerators leave no room any more")
-    message = f"{asked} asked for until {counted(memory.moved_replicas, 'replica')} more serve on spot"
+    message = f"{asked} asked for until all serve, so that {_in_place(memory.moved_replicas)}"
     return JudgedReturn(Limited(asked, Reason.RETURNING_TO_SPOT, message), memory)
+
+
+def _in_place(replicas: int) -> str:
+    return f"{replicas} more on spot take the place of as many on demand"
 
 
 def _given_up(situation: Situation, replicas: int, why: str) -> JudgedReturn:

@@ -86,7 +86,7 @@ def replayed(directory: Path, maximum: int) -> tuple[dict[str, Any], list[Decisi
 @pytest.mark.parametrize(
     ("maximum", "counts", "limit_nodes", "said"),
     [
-        pytest.param(8, {6, 8}, 2, "2 replicas more serve: as many go on demand", id="room for two more: node by node"),
+        pytest.param(8, {6, 8}, 2, "all 8 serve: 2 more on spot take the place", id="room for two more: node by node"),
         pytest.param(6, {6}, 3, "the maximum and the accelerators leave 0", id="no room: it stays, and that is said"),
     ],
 )

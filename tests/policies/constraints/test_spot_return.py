@@ -100,7 +100,7 @@ def test_one_more_is_asked_for_after_a_calm_window_and_as_many_go_when_it_serves
     pool.all_serve(on_spot=7)
     ended = pool.tick()
     assert (ended.desired_replicas, ended.reason) == (10, Reason.RETURNING_TO_SPOT)
-    assert "1 replica more serve: as many go on demand" in ended.message
+    assert "all 11 serve: 1 more on spot take the place of as many on demand" in ended.message
     assert not [event for event in pool.history.scale_events if event.change], "rate policies saw nothing of it"
 
     pool.all_serve(on_spot=7)
