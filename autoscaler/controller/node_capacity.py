@@ -198,7 +198,7 @@ class NodeCapacityKeeper:
         }
         outcomes: dict[str, CapacityOutcome] = {}
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
-        self._spot_returns = {}
+        spot_returns: dict[PoolKey, SpotReturn] = {}
         members = [self._members(as_seen(pool, node_pools), pool_of, now_seconds) for pool in managed_pools]
         shares = self._fleet_shares([member.wishing for member in members], known, node_pools)
         for member in members:
@@ -206,6 +206,7 @@ class NodeCapacityKeeper:
             if member.wishing.wishes is None:
                 outcomes[pool.name] = CapacityOutcome(None, Reason.ACCELERATORS_UNKNOWN, _not_counted(member.unknown))
                 allowances |= {key: self._allowances[key] for key in member.keys if key in self._allowances}
+                spot_returns |= {key: self._spot_returns[key] for key in member.keys if key in self._spot_returns}
                 continue
             if self._ceiling_per_hour is not None and pool.prices is None:
                 outcomes[pool.name] = CapacityOutcome(None, Reason.NODE_PRICE_UNKNOWN, _NO_PRICE)
@@ -217,11 +218,11 @@ class NodeCapacityKeeper:
             outcome = self._provide_nodes(limited, member.wishing.wishes, splits, node_pools, now_seconds)
             outcomes[pool.name] = _without(outcome, member.left_out) if member.left_out else outcome
             if self._places is not None:
-                self._spot_returns |= spot_returns_of(limited, member.wishing.wishes, node_pools, self._places)
+                spot_returns |= spot_returns_of(limited, member.wishing.wishes, node_pools, self._places)
         if self._prewarmer is not None:
             self._prewarmer.release([pool.name for pool in known if not _holds_places(pool)])
         self._undecided = {key: since for key, since in self._undecided.items() if key in pool_of}
-        self._allowances, self._outcomes = allowances, outcomes
+        self._allowances, self._outcomes, self._spot_returns = allowances, outcomes, spot_returns
         return splits
 
     def _known(self) -> tuple[list[AcceleratorPool], list[ManagedPool]]:

@@ -114,7 +114,8 @@ def _go_on(situation: Situation, replicas: int, memory: ReturnMemory, offer: Spo
         message = f"all {asked} serve: {_in_place(memory.moved_replicas)}"
         memory = ReturnMemory(nodes_before=memory.nodes_before)
         return JudgedReturn(Limited(replicas, Reason.RETURNING_TO_SPOT, message), memory)
-    if offer is None or not offer.can_buy_spot:
+    # Whoever has just begun to lead has not looked at nodes yet.
+    if offer is not None and not offer.can_buy_spot:
         return _given_up(situation, replicas, "spot cannot be had any more")
     begun_at_seconds = memory.begun_at_seconds or 0.0
     limit_seconds = situation.decision_input.cold_start.start_limit_seconds + LOOKING_SECONDS

@@ -147,6 +147,16 @@ def test_without_spot_on_sale_that_is_all_that_is_said() -> None:
     assert found == SpotReturn(can_buy_spot=False, replicas_on_spot=6)
 
 
+def test_while_another_scaler_is_not_known_what_was_offered_stands() -> None:
+    keeper = keeper_after(Cluster(), a_wish())
+    before = keeper.spot_return(CHAT)
+    assert before is not None
+    keeper.provide([a_wish()], {CHAT: "h100", OTHER: "h100"}, 15.0)
+    assert keeper.spot_return(CHAT) == before
+    keeper.forget_all()
+    assert keeper.spot_return(CHAT) is None
+
+
 def test_who_may_begin_and_does_not_keeps_nobody_from_it() -> None:
     keeper = keeper_after(Cluster(), a_wish(desired=5, current=5), a_wish(OTHER, desired=5, current=5))
     for key in (CHAT, OTHER):

@@ -240,6 +240,15 @@ def test_what_stands_beside_the_plan_stays_while_nothing_is_seen() -> None:
     pool.until(PLANNED)
 
 
+def test_whoever_leads_next_goes_on_before_it_has_looked_at_nodes() -> None:
+    pool = Pool().moving()
+    pool.offer = None
+    assert [pool.tick().desired_replicas for _ in range(3)] == [11] * 3
+    pool.offer = OFFER
+    pool.all_serve(on_spot=7)
+    assert pool.tick().desired_replicas == 10
+
+
 def test_a_count_that_somebody_else_sets_is_a_fact() -> None:
     pool = Pool().moving()
     pool.counts = ReplicaCounts(13, 13, 13)
