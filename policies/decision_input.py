@@ -9,6 +9,7 @@ from policies.accelerator_sharing import AcceleratorAllowance
 from policies.capacity.learned_capacity import LearnedCapacity
 from policies.cold_start import ColdStart, learn_cold_start
 from policies.history import ScalingHistory
+from policies.load.rise import LoadRise
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.parameters import ScalingParameters
 from policies.spot_return import SpotReturn
@@ -22,6 +23,7 @@ class DecisionInput:
     `learned_cold_start` is what the pool's own starts have taught; None: no start has been seen.
     `learned_capacity` is what a replica can do within the objectives; None: nothing has been learned of it yet.
     `forecast` is of the tokens that will arrive, per second; None: nothing is forecast for this pool (yet).
+    `load_rise` is how the arrivals have risen lately; None: they have not, or it is not known.
     `recurring_bursts` are those that the pool may expect again; None: there are none.
     `accelerator_allowance` is the pool's share where accelerators have a ceiling; None: nothing limits them.
     `spot_return` is what its nodes say of a way back to spot; None: its target does not run on both kinds of nodes.
@@ -35,6 +37,7 @@ class DecisionInput:
     learned_cold_start: ColdStart | None = None
     learned_capacity: LearnedCapacity | None = None
     forecast: Forecast | ForecastUnavailable | None = None
+    load_rise: LoadRise | None = None
     recurring_bursts: RecurringBursts | None = None
     accelerator_allowance: AcceleratorAllowance | None = None
     spot_return: SpotReturn | None = None

@@ -20,6 +20,7 @@ class Reason(StrEnum):
     CUSTOM = "Custom"
     SCHEDULE = "Schedule"
     FORECAST = "Forecast"
+    LOAD_RISE = "LoadRise"
     RECURRING_BURSTS = "RecurringBursts"
     NO_VOTES = "NoVotes"  # nobody had an opinion
     SIGNAL_ABSENT = "SignalAbsent"  # the engine does not expose what the vote needs

@@ -11,6 +11,7 @@ from autoscaler.api.status import restore_history
 from policies.bursts import BurstMemory
 from policies.capacity.memory import CapacityMemory
 from policies.history import ScalingHistory, new_history
+from policies.load.rise import TimedArrivals
 
 
 class HistoryStore:
@@ -20,6 +21,7 @@ class HistoryStore:
         self._histories: dict[tuple[str, str], tuple[str, ScalingHistory]] = {}
         self._capacities: dict[tuple[str, str], tuple[str, CapacityMemory]] = {}
         self._bursts: dict[tuple[str, str], tuple[str, BurstMemory]] = {}
+        self._arrivals: dict[tuple[str, str], tuple[str, tuple[TimedArrivals, ...]]] = {}
 
     def recall(self, scaler: InferenceScaler, spec_replicas: int, now_seconds: float) -> ScalingHistory:
         """The pool's history: from memory, else from `.status`, else a new one that begins now.
@@ -54,11 +56,21 @@ class HistoryStore:
         """Keeps what is newest of the pool's bursts."""
         self._bursts[scaler.key] = (scaler.uid, bursts)
 
+    def recall_arrivals(self, scaler: InferenceScaler) -> tuple[TimedArrivals, ...]:
+        """The arrivals of the last minutes, as far as this process has seen them."""
+        uid, arrivals = self._arrivals.get(scaler.key, ("", ()))
+        return arrivals if uid == scaler.uid else ()
+
+    def remember_arrivals(self, scaler: InferenceScaler, arrivals: tuple[TimedArrivals, ...]) -> None:
+        """Keeps the arrivals of the last minutes. Nobody saves them: after a restart they are soon seen again."""
+        self._arrivals[scaler.key] = (scaler.uid, arrivals)
+
     def forget_all(self) -> None:
         """Drops everything, so that a process that becomes leader again starts from `.status`."""
         self._histories.clear()
         self._capacities.clear()
         self._bursts.clear()
+        self._arrivals.clear()
 
     def retain(self, keys: frozenset[tuple[str, str]]) -> None:
         """Drops the pools that exist no longer."""
@@ -68,6 +80,8 @@ class HistoryStore:
             del self._capacities[key]
         for key in self._bursts.keys() - keys:
             del self._bursts[key]
+        for key in self._arrivals.keys() - keys:
+            del self._arrivals[key]
 
 
 def _restored(scaler: InferenceScaler, spec_replicas: int, now_seconds: float) -> ScalingHistory:

@@ -40,6 +40,7 @@ from policies.capacity_split import ReplicaSplit
 from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
 from policies.history import with_followed_rescale, with_owner_of_zero
+from policies.load.rise import LoadRise, rise_of, watch_arrivals
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode
 from policies.reasons import Reason
@@ -174,6 +175,7 @@ class Reconciler:
             learned_cold_start=workload.cold_start,
             learned_capacity=capacity.capacity if capacity else None,
             forecast=seen.forecast,
+            load_rise=self._watch_arrivals(scaler, seen, now_seconds),
             recurring_bursts=self._recall_recurring_bursts(scaler, now_seconds),
             accelerator_allowance=self._node_capacity.allowance(scaler.key) if self._node_capacity else None,
             spot_return=self._node_capacity.spot_return(scaler.key) if self._node_capacity else None,
@@ -181,6 +183,14 @@ class Reconciler:
         decision = decide(decision_input)
         bursts = self._watch_bursts(scaler, decision_input, decision)
         return Considered(scaler, workload, decision_input, decision, capacity, bursts)
+
+    def _watch_arrivals(self, scaler: InferenceScaler, seen: _Seen, now_seconds: float) -> LoadRise | None:
+        """How the load rises; None for a policy that has no use for it."""
+        if scaler.spec.parameters.objectives is None:
+            return None
+        arrivals = watch_arrivals(self._histories.recall_arrivals(scaler), seen.metrics, now_seconds)
+        self._histories.remember_arrivals(scaler, arrivals)
+        return rise_of(arrivals)
 
     def _recall_recurring_bursts(self, scaler: InferenceScaler, now_seconds: float) -> RecurringBursts | None:
         parameters = scaler.spec.parameters.recurring_bursts

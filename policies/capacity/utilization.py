@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LEAST_SAFE_UTILIZATION = 0.45
+LEAST_SAFE_UTILIZATION = 0.55
 MOST_SAFE_UTILIZATION = 0.90
 # Of the requests half a percent may be outside the objectives. What comes with rises of the load is part of that, so
 # that between them it is 0.3 %; below half of it there is room.
@@ -20,7 +20,7 @@ def trimmed_utilization(utilization: float, outside_share: float, work_per_repli
 
     Up by 0.004 while fewer than 0.15 % of the requests were outside the objectives and the replicas had at least three
     quarters of their safe load; else by 0.6 x (0.003 - share): 2 % outside take 0.0102. Slowly, since a hair trigger
-    overshoots. Within 0.45 and 0.90.
+    overshoots. Within 0.55 and 0.90.
     """
     if outside_share < CALM_SHARE:
         change = GROWTH_PER_MINUTE if work_per_replica >= LOADED_SHARE * utilization else 0.0

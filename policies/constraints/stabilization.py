@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from policies.constraints.behavior import UNHURRIED_BEHAVIOR
 from policies.constraints.constraint import Limited
 from policies.history import TimedRecommendation
 from policies.reasons import Reason
@@ -13,6 +15,10 @@ from policies.wording import duration
 if TYPE_CHECKING:
     from policies.decision_input import DecisionInput
     from policies.situation import Situation
+
+
+# Of a pool that states no behavior. Less would give up in a trough of ten minutes what the next wave needs.
+KEPT_OF_NEED = 1.5
 
 
 def stabilize(
@@ -39,6 +45,17 @@ def stabilize(
     return min(max(current, lowest), highest)
 
 
+def without_surplus(
+    held: int, proposed: int, recommendations: Iterable[TimedRecommendation], now_seconds: float, window_seconds: float
+) -> int:
+    """Of what a scale-down window holds: what was needed within this shorter one, and half as much again as now.
+
+    It is for what stands far above the need: a peak that has passed, or an order that was too large.
+    """
+    lately = (each.replicas for each in recommendations if now_seconds - each.at_seconds < window_seconds)
+    return min(held, max(proposed, math.ceil(KEPT_OF_NEED * proposed), *lately))
+
+
 def scale_down_window_seconds(decision_input: DecisionInput) -> float:
     """The scale-down window, or the cold start's L90 if that is longer: what is given up takes so long to get back.
 
@@ -62,6 +79,9 @@ def limit_by_stabilization(situation: Situation, replicas: int) -> Limited:
     up_window = float(situation.parameters.behavior.scale_up.stabilization_window_seconds)
     down_window = scale_down_window_seconds(situation.decision_input)
     after = stabilize(current, replicas, history.recommendations, now_seconds, up_window, down_window)
+    if replicas < after and situation.parameters.behavior == UNHURRIED_BEHAVIOR:
+        window = max(down_window / 2.0, situation.decision_input.cold_start.l90_seconds)
+        after = without_surplus(after, replicas, history.recommendations, now_seconds, window)
     seen_seconds = now_seconds - history.complete_since_seconds
     if after < current and seen_seconds < down_window:
         message = (

@@ -10,6 +10,7 @@ from policies.recommenders.custom import recommend_custom
 from policies.recommenders.forecast import recommend_forecast
 from policies.recommenders.inter_token_latency_divergence import recommend_inter_token_latency_divergence
 from policies.recommenders.kv_cache import recommend_kv_cache
+from policies.recommenders.load_rise import recommend_load_rise
 from policies.recommenders.pending_requests import recommend_pending_requests
 from policies.recommenders.recurring_bursts import recommend_recurring_bursts
 from policies.recommenders.schedule import recommend_schedule
@@ -34,6 +35,7 @@ RECOMMENDERS: dict[str, Recommender] = {
     "tokensInFlight": recommend_tokens_in_flight,
     "tokenRate": recommend_token_rate,
     "workRate": recommend_work_rate,
+    "loadRise": recommend_load_rise,
     "kvCache": recommend_kv_cache,
     "waitingRequests": recommend_waiting_requests,
     "interTokenLatencyDivergence": recommend_inter_token_latency_divergence,

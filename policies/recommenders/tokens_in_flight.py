@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from policies.capacity.learned_capacity import LearnedCapacity
+from policies.load.work_rate import WorkRate, work_rate
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
@@ -39,6 +40,9 @@ NAME = "tokensInFlight"
 # 50 ms token latency lies between 0.33 and 0.66 for prompts of 750 to 4300 tokens).
 SAFE_SHARE_OF_CAPACITY = 0.5
 UTILIZATION_AT_THAT_SHARE = 0.70  # the safe utilisation at which the share is a half
+# What has piled up is gone when the replicas ordered for it serve. So many times what the arrivals ask for is enough to
+# work it off, and for arrivals that take more than is thought.
+MOST_OF_WORK = 1.75
 
 
 def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
@@ -47,6 +51,8 @@ def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRe
     W = KV tokens in use + waiting x (I (1 - h) + O / 2), with I and O the mean prompt and generated tokens of a request
     and h the share of prompt tokens found in the prefix cache: 192 000 + 12 x (2000 x 0.8 + 150) = 213 000.
     An engine without KV geometry: W = (running + waiting) x (I + O / 2).
+    With the learned share it grows the pool to at most 1.75 times the replicas of the work rate, where all replicas'
+    arrivals are known.
     No opinion where neither can be known, or where no perReplica is set, none is learned and the engine reports no
     capacity. It votes where the policy names it, and where it has objectives. An oversized pool holds fewer tokens than
     its load is worth, so this vote alone must not shrink it: beside it the rate of work votes, or is unknown.
@@ -65,6 +71,11 @@ def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRe
     tokens = _tokens_in_flight(metrics, per_replica)
     if isinstance(tokens, NoOpinion):
         return (abstention(NAME, tokens),)
+    if parameters.per_replica is None and decision_input.learned_capacity is not None:
+        most = _most_replicas(metrics, decision_input.learned_capacity)
+        if most is not None:
+            most_tokens = per_replica * max(most, float(decision_input.replicas.spec))
+            tokens = Estimate(min(tokens.likely, most_tokens), min(tokens.cautious, most_tokens))
     return (
         vote(
             NAME,
@@ -89,6 +100,15 @@ def _safe_tokens(metrics: MetricsObservation, learned: LearnedCapacity | None) -
     if capacity.mean <= 0:
         return NoOpinion(Reason.SIGNAL_UNKNOWN, "no perReplica is set and the engine reports a KV cache of no tokens")
     return SAFE_SHARE_OF_CAPACITY * capacity.mean
+
+
+def _most_replicas(metrics: MetricsObservation, learned: LearnedCapacity) -> float | None:
+    """1.75 times those that the work rate asks for; None where some replica's arrivals are not known."""
+    arrived = known_signal(metrics, Signal.REQUESTS_ARRIVED)
+    if isinstance(arrived, NoOpinion) or arrived.unknown_replicas or arrived.held_replicas:
+        return None
+    work = work_rate(metrics, learned)
+    return MOST_OF_WORK * work.largest[0] / learned.safe_utilization if isinstance(work, WorkRate) else None
 
 
 def _tokens_in_flight(metrics: MetricsObservation, full: float) -> Estimate | NoOpinion:

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 NAME = "workRate"
 
-# Half a minute tells of a burst sooner, and errs more: it asks for a tenth less.
-RECENT_SHARE = 0.9
-
 
 def recommend_work_rate(decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
     """Replicas = max(g60, 0.9 g30) / u, where g is the work that arrives and u the safe utilisation: 4.0 / 0.70 = 5.71.
@@ -35,8 +32,7 @@ def recommend_work_rate(decision_input: DecisionInput) -> tuple[ScalingRecommend
     work = work_rate(metrics, capacity)
     if isinstance(work, NoOpinion):
         return (abstention(NAME, work),)
-    likely = max(work.last_minute.likely, RECENT_SHARE * work.last_half_minute.likely)
-    cautious = max(work.last_minute.cautious, RECENT_SHARE * work.last_half_minute.cautious)
+    likely, cautious = work.largest
     utilization = capacity.safe_utilization
     words, terms = _in_words(work, likely)
     return (

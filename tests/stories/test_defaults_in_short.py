@@ -20,10 +20,11 @@ from policies.capacity.learned_capacity import LearnedCapacity
 from policies.cold_start import ColdStart
 from policies.decision import decide
 from policies.history import ScalingHistory, with_rescale
+from policies.load import work_rate
 from policies.observation import MetricsObservation, PoolLatency
 from policies.recommenders import forecast as forecasts
 from policies.recommenders import inter_token_latency_divergence as divergence
-from policies.recommenders import replica_signals, work_rate
+from policies.recommenders import replica_signals
 from policies.signals import PoolSignal, Signal
 from tests.builders import NOW, a_decision_input, a_history, a_policy, a_signal, an_even_signal, an_observation
 from tests.forecast_builders import OPEN

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from policies.cold_start import ColdStart
-from policies.constraints.stabilization import stabilize
+from policies.constraints.behavior import UNHURRIED_BEHAVIOR, ScaleDownRules, ScalingBehavior
+from policies.constraints.stabilization import stabilize, without_surplus
 from policies.decision import decide
 from policies.history import TimedRecommendation
 from policies.reasons import Reason
@@ -80,3 +81,38 @@ def test_the_window_is_the_measured_cold_start_if_that_is_longer(l90_seconds: fl
     history = a_history(recommended={400: 4, 15: 2})
     decision = decide(a_decision_input(policy, an_observation(), history=history, cold_start=measured))
     assert decision.desired_replicas == desired
+
+
+@pytest.mark.parametrize(
+    ("held", "proposed", "recommended", "replicas"),
+    [
+        pytest.param(40, 10, {400: 40}, 15, id="what was needed earlier: half as much again as now is kept"),
+        pytest.param(40, 10, {400: 40, 299: 30}, 30, id="what was needed lately is kept whole"),
+        pytest.param(40, 10, {300: 30}, 15, id="just outside the shorter window it is earlier"),
+        pytest.param(12, 10, {400: 12}, 12, id="what is near the need waits for the whole window"),
+        pytest.param(40, 0, {400: 40}, 0, id="of no need nothing is kept"),
+    ],
+)
+def test_a_surplus_goes_after_half_the_window(
+    held: int, proposed: int, recommended: Mapping[float, int], replicas: int
+) -> None:
+    recommendations = [TimedRecommendation(NOW - age, count) for age, count in recommended.items()]
+    assert without_surplus(held, proposed, recommendations, NOW, 300.0) == replicas
+
+
+@pytest.mark.parametrize(
+    ("behavior", "desired"),
+    [
+        pytest.param(UNHURRIED_BEHAVIOR, 6, id="the default lets go of it, in steps of a fifth"),
+        pytest.param(
+            ScalingBehavior(scale_down=ScaleDownRules(stabilization_window_seconds=600)),
+            8,
+            id="who states a window gets what is stated",
+        ),
+    ],
+)
+def test_a_surplus_is_held_where_behavior_is_stated(behavior: ScalingBehavior, desired: int) -> None:
+    policy = a_policy(signals={"kvCache": {}}, coldStart={"priorSeconds": 60}, behavior=behavior.model_dump())
+    history = a_history(recommended={400: 8, 15: 2}, complete_for_seconds=700.0)
+    given = a_decision_input(policy, an_observation(), history=history, replicas=8)
+    assert decide(given).desired_replicas == desired
