@@ -70,8 +70,8 @@ EVENTS ?= 200
 proof-events: setup system-programs programs ## random loads and lost nodes on a real Karpenter; EVENTS=200 (15 min)
 	@TOKENSCALER_EVENTS=$(EVENTS) $(BIN)/pytest -q -s tests/cluster/test_random_events.py $(PYTEST_ARGUMENTS)
 
-proof-karpenter: setup system-programs programs ## a real Karpenter: down for two minutes, held back by a replica that loads, back to spot (15 min)
-	@TOKENSCALER_LONG_LOOKS=1 $(BIN)/pytest -q -s tests/cluster/test_karpenter_outage.py tests/cluster/test_held_back_consolidation.py tests/cluster/test_capacity_split.py $(PYTEST_ARGUMENTS)
+proof-karpenter: setup system-programs programs ## a real Karpenter: down for two minutes, held back by a replica that loads, back to spot, dollars (20 min)
+	@TOKENSCALER_LONG_LOOKS=1 $(BIN)/pytest -q -s tests/cluster/test_karpenter_outage.py tests/cluster/test_held_back_consolidation.py tests/cluster/test_capacity_split.py tests/cluster/test_capacity_buffers.py $(PYTEST_ARGUMENTS)
 
 reference: setup ## write the generated pages anew: the decision record, the knobs
 	@$(BIN)/python -m autoscaler.reference
