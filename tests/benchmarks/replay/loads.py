@@ -2,7 +2,8 @@
 
 Of records of many days two hours are run in which nothing is missing from the record, with the morning's rise where
 there is one. Where a record's answers are of a few tokens, its requests are as long as a chat's on average (1200 tokens
-in, 250 out): else a dozen replicas would be a thousand requests a second.
+in, 250 out): else a dozen replicas would be a thousand requests a second. Agents are run for a day: of two hours their
+first burst alone, of which nobody can know, is a tenth.
 """
 
 from __future__ import annotations
@@ -116,11 +117,11 @@ def loads(directory: Path) -> Mapping[str, BenchLoad]:
         BenchLoad(
             "agents",
             AGENTS,
-            lambda: AgentSessions(sessions=10_000, hours=2.0),
-            lasts=2 * HOUR,
+            lambda: AgentSessions(sessions=10_000, hours=24.0),
+            lasts=DAY,
             mean_work=None,
             maximum=400,
-            sampled_one_in=4,
+            sampled_one_in=16,
         ),
     ]
     return {each.name: each for each in found if _is_there(each)}
