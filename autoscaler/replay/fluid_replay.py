@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from autoscaler.cycle_collection import without_cycle_collection
 from autoscaler.replay.fluid_fleet import FluidFleet
 from autoscaler.replay.fluid_pool import FluidPool
-from autoscaler.replay.garbage_collection import without_garbage_collection
 from autoscaler.replay.outcomes import RequestLatencies
 from autoscaler.replay.pool_policy import PoolPolicy
 from autoscaler.replay.replay import ReplayRun
@@ -55,7 +55,7 @@ def fluid_replay(
     fleet, recorder = FluidFleet(pool), TimelineRecorder(pool, step_seconds)
     parts: Sequence[Recurring] = [*policy.controllers(fleet), recorder]
     parts = [_Rarer(part, max(part.interval_seconds, step_seconds)) for part in parts]
-    with without_garbage_collection():
+    with without_cycle_collection():
         ended_at = play(fleet, parts, run.ends_at_seconds, (), goes_on)
     replica_hours = pool.replica_seconds / 3600.0
     accelerator_hours = replica_hours * setup.profile.accelerators_per_replica

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
 
+from autoscaler.cycle_collection import without_cycle_collection
 from autoscaler.replay.faults import Fault
-from autoscaler.replay.garbage_collection import without_garbage_collection
 from autoscaler.replay.node_result import node_result
 from autoscaler.replay.node_setup import NodesSetup
 from autoscaler.replay.pool_policy import PoolPolicy
@@ -59,7 +59,7 @@ def replay(
     pool = fleet.pools[setup.key]
     recorder = TimelineRecorder(pool, READING_SECONDS, fleet.nodes)
     parts = (*policy.controllers(fleet), recorder)
-    with without_garbage_collection():
+    with without_cycle_collection():
         ended_at = play(fleet, parts, run.ends_at_seconds, _events(run, pool), goes_on)
         was_stopped = ended_at < run.ends_at_seconds
         nodes = None if fleet.nodes is None else node_result(fleet.nodes, ended_at)
