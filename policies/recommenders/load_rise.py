@@ -18,13 +18,15 @@ NAME = "loadRise"
 DELAY_SECONDS = 45.0
 # What has risen for five minutes may end now; more than this is left to be seen.
 LARGEST_GROWTH = 0.3
+# Of the load of now: a forecast that comes so near to it has foreseen the rise, and differs by noise.
+FORESEEN_SHARE = 0.9
 
 
 def recommend_load_rise(decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
     """Replicas = max(g60, 0.9 g30) (1 + s) / u, where s is the share more that arrives after L50 + 45 s if it goes on.
 
     The growth is at most 0.3. It votes where the work rate does, while the arrivals rise, and where no forecast asks
-    for as much as arrives already: a forecast knows how far the usual rise of this hour goes.
+    for about as much as arrives already: a forecast knows how far the usual rise of this hour goes.
     """
     parameters, rise, capacity = decision_input.parameters, decision_input.load_rise, decision_input.learned_capacity
     if rise is None or capacity is None or parameters.objectives is None or parameters.signals.token_rate is not None:
@@ -57,12 +59,12 @@ def recommend_load_rise(decision_input: DecisionInput) -> tuple[ScalingRecommend
 
 
 def _is_foreseen(decision_input: DecisionInput, work: WorkRate, utilization: float) -> bool:
-    """Whether a forecast that acts asks for as many replicas as the load of now."""
+    """Whether a forecast that acts asks for nine tenths of the replicas for the load of now, or more."""
     parameters = decision_input.parameters.forecast
     if parameters is None or decision_input.forecast is None:
         return False
-    needed = work.last_minute.likely / utilization
+    foreseen = FORESEEN_SHARE * work.last_minute.likely / utilization
     return any(
-        each.replicas is not None and not each.is_advice and each.replicas >= needed
+        each.replicas is not None and not each.is_advice and each.replicas >= foreseen
         for each in recommend_forecast(decision_input)
     )
