@@ -58,13 +58,14 @@ def plan_return(replicas: Iterable[PlacedReplica], ground: ReturnGround) -> Spot
     placed = tuple(replicas)
     serving = sum(replica.is_ready and replica.is_on_spot and not replica.node_leaves for replica in placed)
     beyond = nodes_beyond_floor(ground.split)
-    if beyond == 0 or not ground.can_buy_spot:
+    on_demand_nodes = _on_demand_nodes(placed)
+    if beyond == 0 or not ground.can_buy_spot or not on_demand_nodes:
         return SpotReturn(ground.can_buy_spot, serving)
     leaving = ground.empty_on_demand - ground.held_ready
     if leaving > 0:
         because = f"{counted(leaving, 'empty on-demand node')} must go first"
         return SpotReturn(ground.can_buy_spot, serving, beyond, 0, because, waits=True)
-    surge, because = _surge(_on_demand_nodes(placed), ground)
+    surge, because = _surge(on_demand_nodes, ground)
     return SpotReturn(ground.can_buy_spot, serving, beyond, surge, because)
 
 

@@ -90,3 +90,8 @@ def test_why_replicas_stay_on_demand(replicas: list[PlacedReplica], given: Retur
 def test_where_spot_cannot_be_had_nothing_is_to_be_moved() -> None:
     given = ReturnGround(NodesOfSplit(20, 3, 1), can_buy_spot=False, replicas_per_node=1)
     assert plan_return(placed(a=1, b=1, c=1, spot=1), given) == SpotReturn(can_buy_spot=False, replicas_on_spot=1)
+
+
+def test_who_has_nothing_on_demand_has_nothing_to_move() -> None:
+    """The nodes on demand are another scaler's: no word of it here, which would be one of want."""
+    assert plan_return(placed(spot1=1, spot2=1), ground(4, 6)) == SpotReturn(can_buy_spot=True, replicas_on_spot=2)
