@@ -50,7 +50,8 @@ class PoolBill:
     """What an AcceleratorPool spends now, and what it wants; millionths of a dollar an hour.
 
     `standing` are the nodes that stay, `deleting` those that go and still cost; `kept` is spent whatever is decided.
-    `wishes` begin with the highest priority. `spare_nodes` (on demand) are wanted after all replicas of all pools.
+    `wishes` begin with the highest priority. `spare_nodes` (on demand) are wanted after all replicas of all pools, and
+    then `returning_nodes`, which come on spot beside all that stands before as many go on demand.
     """
 
     pool: str
@@ -60,6 +61,7 @@ class PoolBill:
     minimum_nodes: int = 0
     wishes: tuple[NodeWish, ...] = ()
     spare_nodes: int = 0
+    returning_nodes: int = 0
     kept: int = 0
 
     @property
@@ -118,7 +120,7 @@ def _grant(priority: int, left: int, bills: Sequence[PoolBill], granted: dict[st
 
 
 def _limits(ceiling_per_hour: int, bills: Sequence[PoolBill], granted: Mapping[str, int]) -> dict[str, int]:
-    """What limits may let pools spend beside all that is standing: what is granted, then spare nodes."""
+    """What limits may let pools spend beside all that stands: what is granted, then spare and returning nodes."""
     free = max(0, ceiling_per_hour - sum(bill.standing + bill.deleting for bill in bills))
     limits: dict[str, int] = {}
     for bill in sorted(bills, key=lambda bill: bill.rank):
@@ -132,4 +134,9 @@ def _limits(ceiling_per_hour: int, bills: Sequence[PoolBill], granted: Mapping[s
         more = min(max(0, spare - paid), free)
         free -= more
         limits[bill.pool] = min(spare, paid) if more == 0 else paid + more
+    for bill in sorted(bills, key=lambda bill: bill.rank):
+        returning = bill.returning_nodes * bill.cost.spot_node
+        if 0 < returning <= free:
+            free -= returning
+            limits[bill.pool] = max(limits[bill.pool], bill.standing) + returning
     return limits

@@ -9,10 +9,13 @@ from autoscaler.api.accelerator_pool import AcceleratorPool
 from autoscaler.controller.managed_pool import ManagedPool, states
 from autoscaler.controller.replica_wish import ReplicaWish, share_demand
 from autoscaler.observers.node_pools import NodePoolSeen
+from policies.capacity_split import CapacityType
 from policies.dollar_sharing import DollarShare, NodeCost, NodeWish, PoolBill, share_dollars
 from policies.node_capacity import DollarCeiling, NodePoolState, ceiling_nodes, node_cost
 from policies.node_packing import nodes_for
 from policies.reasons import Reason
+from policies.spot_return import nodes_beyond_floor
+from policies.victims import NodesOfSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,17 @@ def _bills(managed: Iterable[PoolWishes], node_pools: Mapping[str, NodePoolSeen]
                 for nodes in (_nodes(pool, each.wishes, level),)
             ),
             spare_nodes=spare,
+            returning_nodes=_returning(pool, seen),
         )
+
+
+def _returning(pool: ManagedPool, seen: Sequence[NodePoolState]) -> int:
+    """One node at a time goes back to spot, where one on demand could be there."""
+    in_use = {state.capacity_type: state for state in seen}
+    if len(in_use) < len(CapacityType) or not in_use[CapacityType.SPOT].is_ready:
+        return 0
+    on_demand, spot = in_use[CapacityType.ON_DEMAND].nodes_in_use, in_use[CapacityType.SPOT].nodes_in_use
+    return min(1, nodes_beyond_floor(NodesOfSplit(pool.parameters.on_demand_floor_percent, on_demand, spot)))
 
 
 def _nodes(pool: ManagedPool, wishes: Iterable[ReplicaWish], level: int | None) -> int:

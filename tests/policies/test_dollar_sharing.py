@@ -66,11 +66,12 @@ def test_what_nodes_cost(cost: NodeCost, nodes: int, dollars: int) -> None:
 WISHES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12)), max_size=3)
 BILLS = st.lists(
     st.builds(
-        lambda standing, deleting, minimum, wishes, spare, spot: PoolBill(
+        lambda standing, deleting, minimum, wishes, spare, spot, returning: PoolBill(
             "", NodeCost(10, spot, 20), 10 * standing, 10 * deleting, minimum,
-            tuple(NodeWish(priority, nodes) for priority, nodes in wishes), spare
+            tuple(NodeWish(priority, nodes) for priority, nodes in wishes), spare, returning
         ),
         st.integers(0, 12), st.integers(0, 3), st.integers(0, 3), WISHES, st.integers(0, 2), st.sampled_from([4, 10]),
+        st.integers(0, 1),
     ),
     min_size=1,
     max_size=5,
@@ -97,5 +98,6 @@ def test_nodes_that_go_change_no_allowance(bills: list[PoolBill], ceiling: int) 
     }
 
 
-def _without_name(bill: PoolBill) -> tuple[NodeCost, int, int, int, tuple[NodeWish, ...], int]:
-    return bill.cost, bill.standing, bill.deleting, bill.minimum_nodes, bill.wishes, bill.spare_nodes
+def _without_name(bill: PoolBill) -> tuple[NodeCost, int, int, int, tuple[NodeWish, ...], int, int]:
+    spare, returning = bill.spare_nodes, bill.returning_nodes
+    return bill.cost, bill.standing, bill.deleting, bill.minimum_nodes, bill.wishes, spare, returning

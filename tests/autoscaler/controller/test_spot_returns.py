@@ -189,3 +189,28 @@ def test_with_few_nodes_the_one_to_spare_is_held_back() -> None:
     assert (cluster.nodes("od"), cluster.nodes("spot")) == (2, 4)
     keeper_after(cluster, a_wish(desired=6, current=5))
     assert cluster.nodes("od") == 3, "a sixth that is wanted may go there"
+
+
+PRICES = {"onDemand": "98.32", "spot": "25"}
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "surge"),
+    [
+        pytest.param(5000, 1, id="far above what is spent"),
+        pytest.param(4 * 98.32 + 7 * 25.0, 1, id="it pays for just one more on spot"),
+        pytest.param(4 * 98.32 + 7 * 25.0 - 1.0, 0, id="it does not"),
+    ],
+)
+def test_the_dollars_of_all_pools_pay_for_a_way_back(ceiling: float, surge: int) -> None:
+    cluster = Cluster(spec=SPEC | {"nodeDollarsPerHour": PRICES})
+    keeper = NodeCapacityKeeper(
+        cluster, cluster, cluster, "tokenscaler", places=cluster, ceiling_per_hour=round(ceiling * 1_000_000)
+    )
+    keeper.provide([a_wish()], {CHAT: "h100"}, 0.0)
+    found = keeper.spot_return(CHAT)
+    assert found is not None
+    assert (found.surge_replicas, found.nodes_beyond_floor) == (surge, 2), found
+    if surge:
+        keeper.provide([a_wish(desired=11, moved_replicas=1)], {CHAT: "h100"}, 15.0)
+        assert (cluster.nodes("od"), cluster.nodes("spot") >= 7) == (4, True)
