@@ -136,6 +136,7 @@ class NodeCapacityKeeper:
         self._splits = SplitMemory()
         self._split_nodes: dict[str, NodesOfSplit] = {}
         self._spot_returns: dict[PoolKey, SpotReturn] = {}
+        self._ticks = 0
 
     def allowance(self, key: PoolKey) -> AcceleratorAllowance | None:
         """By the wishes of the last tick; None without a ceiling, and until all who share it are known."""
@@ -184,6 +185,7 @@ class NodeCapacityKeeper:
 
         Returns the counts of the two targets of every scaler that has two and whose AcceleratorPool is there.
         """
+        self._ticks += 1
         before = {key: self._wishes[key] for key in referring if key in self._wishes}
         kept = {key: wish for key, wish in before.items() if referring[key] in (None, wish.accelerator_pool)}
         self._wishes = kept | {wish.key: wish for wish in wishes}
@@ -218,7 +220,7 @@ class NodeCapacityKeeper:
             outcome = self._provide_nodes(limited, member.wishing.wishes, splits, node_pools, now_seconds)
             outcomes[pool.name] = _without(outcome, member.left_out) if member.left_out else outcome
             if self._places is not None:
-                spot_returns |= spot_returns_of(limited, member.wishing.wishes, node_pools, self._places)
+                spot_returns |= spot_returns_of(limited, member.wishing.wishes, node_pools, self._places, self._ticks)
         if self._prewarmer is not None:
             self._prewarmer.release([pool.name for pool in known if not _holds_places(pool)])
         self._undecided = {key: since for key, since in self._undecided.items() if key in pool_of}

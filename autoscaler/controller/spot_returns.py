@@ -18,12 +18,17 @@ from policies.victims import NodesOfSplit
 
 
 def spot_returns_of(
-    pool: ManagedPool, wishes: Sequence[ReplicaWish], node_pools: Mapping[str, NodePoolSeen], places: PlaceSource
+    pool: ManagedPool,
+    wishes: Sequence[ReplicaWish],
+    node_pools: Mapping[str, NodePoolSeen],
+    places: PlaceSource,
+    turn: int,
 ) -> Mapping[PoolKey, SpotReturn]:
     """What the next decisions may do about nodes on demand beyond the floor; while one scaler moves, others wait.
 
-    Who may begin and does not, for want of room or calm, keeps nobody from it. Empty where no split is managed, and
-    where nothing is on demand that could be on spot.
+    Who may begin and does not, for want of room or calm, keeps nobody from it: where there are fewer nodes to be moved
+    than scalers that may begin, each has its turn (`turn` counts ticks). Empty where no split is managed, and where
+    nothing is on demand that could be on spot.
     """
     seen = states(pool.node_pools, node_pools)
     in_use = {state.capacity_type: state for state in seen}
@@ -46,7 +51,21 @@ def spot_returns_of(
         elif beyond and can_buy_spot:
             because = f"{'/'.join(moving[0])} goes back first"
             returns[wish.key] = SpotReturn(can_buy_spot, 0, beyond, because=because, waits=True)
-    return returns
+    return returns if moving else _in_turn(returns, beyond, turn)
+
+
+def _in_turn(returns: Mapping[PoolKey, SpotReturn], nodes: int, turn: int) -> Mapping[PoolKey, SpotReturn]:
+    """As many may begin as there are nodes: two at once with one to move would bring more on spot than can stay."""
+    ready = [key for key, each in returns.items() if each.surge_replicas]
+    if len(ready) <= nodes:
+        return returns
+    first = turn % len(ready)
+    chosen = (ready[first:] + ready[:first])[:nodes]
+    because = f"{'/'.join(chosen[0])} may go back first"
+    waiting = {
+        key: replace(returns[key], surge_replicas=0, because=because, waits=True) for key in ready if key not in chosen
+    }
+    return {**returns, **waiting}
 
 
 def _moves(wish: ReplicaWish) -> bool:

@@ -214,3 +214,18 @@ def test_the_dollars_of_all_pools_pay_for_a_way_back(ceiling: float, surge: int)
     if surge:
         keeper.provide([a_wish(desired=11, moved_replicas=1)], {CHAT: "h100"}, 15.0)
         assert (cluster.nodes("od"), cluster.nodes("spot") >= 7) == (4, True)
+
+
+def test_of_two_that_may_begin_one_at_a_time_does_where_one_node_is_to_go_back() -> None:
+    """Both at once would bring two on spot, for which one on demand could not go; and both again after their rest."""
+    cluster, both = Cluster(on_demand=3, spot=7), [a_wish(), a_wish(OTHER)]
+    keeper = keeper_after(cluster, *both)
+    offered = []
+    for tick in range(4):
+        found = {key: keeper.spot_return(key) for key in (CHAT, OTHER)}
+        assert all(each is not None and each.nodes_beyond_floor == 1 for each in found.values())
+        offered.append([key for key, each in found.items() if each is not None and each.surge_replicas])
+        assert [each.waits for key, each in found.items() if each is not None and key not in offered[-1]] == [True]
+        keeper.provide(both, {CHAT: "h100", OTHER: "h100"}, 15.0 * (tick + 1))
+    assert offered[0] != offered[1], "each has its turn"
+    assert offered == [offered[0], offered[1]] * 2
