@@ -66,6 +66,7 @@ class WatchedPod:
     drained_at_seconds: float | None = None  # since when we have had it out of the router; None: it is not
     is_protected: bool = False  # by our do-not-disrupt
     may_be_disrupted: bool = True  # it has no do-not-disrupt, whoever set it
+    gives_way: bool = False  # its priority is negative: it only holds a place
 
     @property
     def path(self) -> str:
@@ -150,6 +151,7 @@ def reduce_pod(document: Document) -> WatchedPod | None:
         drained_at_seconds=_drained_at_seconds(metadata.get("labels") or {}, annotations),
         is_protected=PROTECTED_ANNOTATION in annotations,
         may_be_disrupted=DO_NOT_DISRUPT_ANNOTATION not in annotations,
+        gives_way=((document.get("spec") or {}).get("priority") or 0) < 0,
     )
 
 

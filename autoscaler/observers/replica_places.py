@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,11 +54,16 @@ class ReplicaPlaces:
     def places(self, own: Sequence[WatchedPod]) -> Places:
         """The places of these pods."""
         nodes = self._cluster.nodes_by_name()
-        # Pods of DaemonSets go with their node; any other pod keeps it.
-        busy = Counter(pod.node for pod in self._cluster.pods.all() if pod.node is not None and not _is_daemon(pod))
-        mine = Counter(pod.node for pod in own if pod.node is not None)
+        # Pods of DaemonSets go with their node, and one that ends is gone soon; any other pod keeps it.
+        staying = [
+            pod
+            for pod in self._cluster.pods.all()
+            if pod.node is not None and not pod.is_terminating and not _is_daemon(pod)
+        ]
+        busy = Counter(pod.node for pod in staying)
+        mine = Counter(pod.node for pod in own if not pod.is_terminating)
         placed = [self._placed(pod, nodes, 0 if pod.node is None else busy[pod.node] - mine[pod.node]) for pod in own]
-        return Places(placed, _empty(own, nodes, busy))
+        return Places(placed, _empty(own, nodes, {pod.node for pod in staying if not pod.gives_way}))
 
     def _placed(self, pod: WatchedPod, nodes: Mapping[str, WatchedNode], others_on_node: int) -> PlacedReplica:
         node, requests = nodes.get(pod.node or ""), self._in_flight(pod.namespace, pod.name)
@@ -74,14 +79,14 @@ class ReplicaPlaces:
         )
 
 
-def _empty(own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode], busy: Mapping[str, int]) -> int:
-    """On-demand nodes of the NodePools that the pods run on which nothing fills: they are about to go by themselves."""
+def _empty(own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode], filled: Set[str | None]) -> int:
+    """On-demand nodes of the NodePools that the pods run on which nothing fills: they go by themselves, or are held."""
     node_pools = {nodes[pod.node].node_pool for pod in own if pod.node is not None and pod.node in nodes}
     return sum(
         node.node_pool in node_pools
         and node.capacity_type != CapacityType.SPOT
         and departure_of_node(node) is None
-        and not busy.get(node.name)
+        and node.name not in filled
         for node in nodes.values()
     )
 

@@ -106,6 +106,20 @@ def test_when_the_containers_of_a_pod_were_started(
     assert pod.scheduled_at_seconds == 1_795_996_801.0
 
 
+@pytest.mark.parametrize(
+    ("spec", "gives_way"),
+    [
+        pytest.param({"priority": -10}, True, id="of a negative priority: a placeholder"),
+        pytest.param({"priority": 0}, False, id="of an ordinary one"),
+        pytest.param({}, False, id="of none"),
+    ],
+)
+def test_who_gives_way_to_any_replica(spec: dict[str, Any], gives_way: bool) -> None:
+    pod = reduce_pod({"metadata": {"name": "a"}, "spec": spec, "status": {"phase": "Running"}})
+    assert pod is not None
+    assert pod.gives_way is gives_way
+
+
 def test_our_own_objects_are_kept_without_what_others_note_in_them() -> None:
     document = {
         "metadata": {
