@@ -110,7 +110,8 @@ def _go_on(situation: Situation, replicas: int, memory: ReturnMemory, offer: Spo
         return JudgedReturn(Limited(replicas, Reason.RETURN_REFUSED, message), None)
     if counts.stuck:
         return _given_up(situation, replicas, f"{counted(counts.stuck, 'replica')} stuck")
-    if counts.ready == counts.spec == asked and on_spot > 0:
+    # With more there than asked for, by a rollout, nobody can say who goes.
+    if counts.ready == counts.status == counts.spec == asked and on_spot > 0:
         message = f"all {asked} serve: {_in_place(memory.moved_replicas)}"
         memory = ReturnMemory(nodes_before=memory.nodes_before)
         return JudgedReturn(Limited(replicas, Reason.RETURNING_TO_SPOT, message), memory)

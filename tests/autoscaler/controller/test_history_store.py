@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from autoscaler.api.learned import written_bursts
 from autoscaler.api.status import save_history
 from autoscaler.controller.history_store import HistoryStore
 from policies.bursts import Burst, BurstMemory
-from policies.history import ScalingHistory, new_history
+from policies.constraints.spot_return import REST_SECONDS
+from policies.history import ReturnMemory, ScalingHistory, new_history
 from tests.builders import NOW, a_history
 from tests.pool_builders import a_scaler
 
@@ -133,6 +135,16 @@ def test_a_clock_that_was_set_back_leaves_no_times_in_the_future() -> None:
         low_coverage_since_seconds=NOW - 60.0,
         idle_since_seconds=NOW - 1000.0,
     )
+
+
+def test_a_clock_that_was_set_back_keeps_no_way_back_to_spot_waiting() -> None:
+    day_seconds = 86_400.0
+    store, scaler = HistoryStore(), a_scaler()
+    memory = ReturnMemory(NOW, 1, NOW, 6, NOW + 1000.0, 2)
+    store.remember(scaler, replace(a_history(recommended={0.0: 4}), spot_return=memory))
+    recalled = store.recall(scaler, 4, NOW - day_seconds).spot_return
+    then = NOW - day_seconds
+    assert recalled == ReturnMemory(then, 1, then, 6, then + REST_SECONDS, 2)
 
 
 def test_bursts_are_remembered_and_taken_up_from_the_status() -> None:

@@ -263,3 +263,14 @@ def test_a_write_that_failed_is_asked_for_again() -> None:
     pool.counts = ReplicaCounts(10, 10, 10)
     pool.history = replace(pool.history, last_seen_replicas=10)
     assert pool.tick().desired_replicas == 11
+
+
+def test_nobody_goes_while_a_rollout_goes_on() -> None:
+    """More replicas stand than are asked for: nobody can say which a smaller count takes."""
+    pool = Pool().moving()
+    pool.all_serve(on_spot=7)
+    pool.counts = replace(pool.counts, status=12)
+    decision_input = pool.decision_input()
+    assert decide(decision_input).desired_replicas == 11
+    pool.counts = replace(pool.counts, status=11)
+    assert pool.tick().desired_replicas == 10
