@@ -63,7 +63,7 @@ mutation: setup ## how many small faults in policies/ the tests find: of SAMPLE=
 	@$(BIN)/python -m tests.mutation --sample $(SAMPLE) --seed $(SEED) $(foreach module,$(MODULES),'$(module)')
 
 PLANS ?= 1000000
-proof-plans: setup ## random plans of nodes that must break no law; PLANS=1000000 (half an hour)
+proof-plans: setup ## random plans and lives of nodes that must break no law; PLANS=1000000 (10 min)
 	@TOKENSCALER_PLANS=$(PLANS) $(BIN)/pytest -q tests/policies/test_node_capacity_laws.py tests/policies/test_spot_return_laws.py $(PYTEST_ARGUMENTS)
 
 EVENTS ?= 200

@@ -85,19 +85,19 @@ class NodePlant:
 
     def shrink_by_choice(self, replicas: int, floor_percent: int, *, on_demand_first: bool = False) -> None:
         """A ReplicaSet's work where victims are marked, as far as the one target's replicas have their nodes."""
-        by_name = {str(id(pod)): (pod, node) for node in self.nodes for pod in node.pods}
+        pods = [(pod, node) for node in self.nodes for pod in node.pods]
         placed = self.placed()
         split = NodesOfSplit(floor_percent, self.busy_on_demand, self.count(SPOT), on_demand_first)
         for name in choose_victims(placed, max(0, len(placed) - replicas), split).names:
-            pod, node = by_name[name]
+            pod, node = pods[int(name)]
             node.pods.remove(pod)
 
     def placed(self) -> list[PlacedReplica]:
-        """The replicas of all targets that have their nodes."""
+        """The replicas of all targets that have their nodes, called by their place in this list."""
+        pods = [(pod, number, node) for number, node in enumerate(self.nodes) for pod in node.pods]
         return [
-            PlacedReplica(str(id(pod)), str(id(node)), pod.ticks_on_node >= LOADING_TICKS, is_on_spot=node.kind is SPOT)
-            for node in self.nodes
-            for pod in node.pods
+            PlacedReplica(f"{at:03}", f"{number:03}", pod.ticks_on_node >= LOADING_TICKS, is_on_spot=node.kind is SPOT)
+            for at, (pod, number, node) in enumerate(pods)
         ]
 
     @property

@@ -171,9 +171,12 @@ def check_life(chance: random.Random) -> None:
         pool.tick()
     assert (plant.count(ON_DEMAND), plant.count(SPOT), pool.moves) == before, "it comes to rest"
     if pool.parameters.ceiling_nodes is None:
-        assert counts.ready == pool.needed
-    if pool.size == 8 and pool.parameters.ceiling_nodes is None:
-        assert before[:2] == split_nodes(pool.needed, pool.floor_percent), "with the most spot that the floor allows"
+        assert counts.ready == counts.spec
+        assert pool.needed <= counts.ready <= pool.needed / 0.9, "as many as are needed, or nearly so: the tolerance"
+    # A floor that a lost node has broken is not mended by a way back to spot.
+    is_kept = is_split_kept(before[0], before[1], pool.floor_percent)
+    if pool.size == 8 and pool.parameters.ceiling_nodes is None and is_kept:
+        assert before[:2] == split_nodes(counts.spec, pool.floor_percent), "with the most spot that the floor allows"
 
 
 @pytest.mark.parametrize("seed", range(4))
