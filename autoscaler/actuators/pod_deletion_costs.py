@@ -8,8 +8,9 @@ those that are to go are first taken out of the router, and the count falls by t
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from autoscaler.actuators.pod_drain import PodDrain
 from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
@@ -22,7 +23,7 @@ from autoscaler.kubernetes_gateway.watched_objects import SERVING_LABEL, Watched
 from autoscaler.observers.replica_places import InFlight, Places, ReplicaPlaces
 from autoscaler.observers.workload import LivePod, ScaleTarget
 from policies.victim_drain import DrainedVictim, DrainStep, next_drain_step
-from policies.victims import NodesOfSplit, choose_victims, emptied_nodes
+from policies.victims import choose_victims, emptied_nodes
 from policies.wording import counted, joined
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ logger = logging.getLogger(__name__)
 # Of ours the first to go has the lowest. Karpenter takes a pod of -134 217 728 and less for one that costs nothing.
 HIGHEST_COST, LOWEST_COST = -1000, -1999
 MOST_MARKED = HIGHEST_COST - LOWEST_COST
+# A choice is repeated every tick while it waits for requests to end, and by then seen in the pods once it is written.
+CLAIMED_SECONDS = 60.0
 
 
 class PodDeletionCosts:
@@ -54,13 +57,15 @@ class PodDeletionCosts:
         self._places = ReplicaPlaces(cluster, in_flight)
         self._drain = drain
         self._note_emptied = note_emptied
+        self._claims: dict[tuple[str, str, str], _Claim] = {}
+        self._choosing = threading.Lock()  # counts of several targets fall side by side
 
     def mark(self, fall: CountFall) -> ChosenVictims:
         """Marks the pods that are to go by the smaller count. Where that fails they go as ever."""
         own, places = self._look(fall.target, fall.pods)
         if fall.drain_seconds is not None:
             return self._drained(fall, fall.drain_seconds, own, places)
-        names = _choose(places, fall.from_replicas - fall.to_replicas, fall.split)
+        names = self._choose(fall, places, fall.from_replicas - fall.to_replicas)
         return self._marked(own, places, names, fall.to_replicas)
 
     def _drained(
@@ -72,7 +77,7 @@ class PodDeletionCosts:
         """
         from_replicas, to_replicas = fall.from_replicas, fall.to_replicas
         fewer = max(0, len(own) - to_replicas)
-        names = _choose(places, fewer, fall.split)
+        names = self._choose(fall, places, fewer)
         if _foreign(own) is not None:
             return self._marked(own, places, names, to_replicas)
         by_name = {pod.name: pod for pod in own}
@@ -115,6 +120,21 @@ class PodDeletionCosts:
         own = self._places.pods_of(target, pods)
         return own, self._places.places(own)
 
+    def _choose(self, fall: CountFall, places: Places, fewer: int) -> tuple[str, ...]:
+        """The floor is held for what stands when the falls of all other targets are done too."""
+        split, now_seconds = fall.split, self._drain.now_seconds()
+        target = (fall.target.namespace, fall.target.kind, fall.target.name)
+        with self._choosing:
+            others = {key: claim for key, claim in self._claims.items() if key != target}
+            others = {key: each for key, each in others.items() if now_seconds - each.at_seconds < CLAIMED_SECONDS}
+            going = places.filled_on_demand.intersection(node for each in others.values() for node in each.nodes)
+            if split is not None:
+                split = replace(split, on_demand=split.on_demand - places.empty_on_demand - len(going))
+            names = choose_victims(places.replicas, fewer, split).names
+            emptied = frozenset(emptied_nodes(places.replicas, names))
+            self._claims = others | {target: _Claim(now_seconds, emptied)}
+        return names
+
     def _marked(
         self,
         own: Sequence[WatchedPod],
@@ -146,9 +166,12 @@ class PodDeletionCosts:
         return ""
 
 
-def _choose(places: Places, fewer: int, split: NodesOfSplit | None) -> tuple[str, ...]:
-    filled = None if split is None else replace(split, on_demand=split.on_demand - places.empty_on_demand)
-    return choose_victims(places.replicas, fewer, filled).names
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """The nodes that one target's fall is about to empty, and when it was last asked for."""
+
+    at_seconds: float
+    nodes: frozenset[str]
 
 
 def _foreign(own: Iterable[WatchedPod]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,10 +21,11 @@ InFlight = Callable[[str, str], tuple[float, float] | None]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where a target's replicas are, and the on-demand nodes beside them that nothing fills."""
+    """Where a target's replicas are, and of the on-demand nodes of their NodePools those that nothing fills, or do."""
 
     replicas: Sequence[PlacedReplica]
     empty_on_demand: int
+    filled_on_demand: frozenset[str] = frozenset()  # by name
 
 
 class PlaceSource(Protocol):
@@ -54,7 +55,8 @@ class ReplicaPlaces:
     def places(self, own: Sequence[WatchedPod]) -> Places:
         """The places of these pods."""
         nodes = self._cluster.nodes_by_name()
-        # Pods of DaemonSets go with their node, and one that ends is gone soon; any other pod keeps it.
+        # Pods of DaemonSets go with their node, and one that ends is gone soon; any other pod keeps it. An on-demand
+        # node with placeholders alone counts as empty: what they hold is no replica's.
         staying = [
             pod
             for pod in self._cluster.pods.all()
@@ -63,7 +65,8 @@ class ReplicaPlaces:
         busy = Counter(pod.node for pod in staying)
         mine = Counter(pod.node for pod in own if not pod.is_terminating)
         placed = [self._placed(pod, nodes, 0 if pod.node is None else busy[pod.node] - mine[pod.node]) for pod in own]
-        return Places(placed, _empty(own, nodes, {pod.node for pod in staying if not pod.gives_way}))
+        on_demand, filled = _on_demand(own, nodes), {pod.node for pod in staying if not pod.gives_way}
+        return Places(placed, len(on_demand - filled), on_demand & filled)
 
     def _placed(self, pod: WatchedPod, nodes: Mapping[str, WatchedNode], others_on_node: int) -> PlacedReplica:
         node, requests = nodes.get(pod.node or ""), self._in_flight(pod.namespace, pod.name)
@@ -79,15 +82,13 @@ class ReplicaPlaces:
         )
 
 
-def _empty(own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode], filled: Set[str | None]) -> int:
-    """On-demand nodes of the NodePools that the pods run on which nothing fills: they go by themselves, or are held."""
+def _on_demand(own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode]) -> frozenset[str]:
+    """The on-demand nodes of the NodePools that the pods run on, without those that go already."""
     node_pools = {nodes[pod.node].node_pool for pod in own if pod.node is not None and pod.node in nodes}
-    return sum(
-        node.node_pool in node_pools
-        and node.capacity_type != CapacityType.SPOT
-        and departure_of_node(node) is None
-        and node.name not in filled
+    return frozenset(
+        node.name
         for node in nodes.values()
+        if node.node_pool in node_pools and node.capacity_type != CapacityType.SPOT and departure_of_node(node) is None
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.actuators.pod_deletion_costs import ANNOTATION, PodDeletionCosts
+from autoscaler.actuators.pod_deletion_costs import ANNOTATION, CLAIMED_SECONDS, PodDeletionCosts
 from autoscaler.actuators.pod_drain import GOING_SECONDS, PodDrain
 from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
 from autoscaler.clock import ManualClock, SystemClock
@@ -17,6 +17,7 @@ from autoscaler.kubernetes_gateway.connection import ApiConnection, connect
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_objects import DRAINED_AT_ANNOTATION, SERVING_LABEL, WatchedPod
 from autoscaler.observers.workload import LivePod, ScaleTarget
+from policies.victims import NodesOfSplit
 from tests.fakes.api_server import Answer, FakeApiServer
 
 TARGET = ScaleTarget("inference", "Deployment", "llama", "", "", "")
@@ -60,6 +61,10 @@ def _deployment(**labels: str) -> dict[str, Any]:
 def _is_read(cluster: WatchedCluster) -> bool:
     deployments = cluster.target_kind("apps/v1", "Deployment").objects
     return deployments is not None and deployments.has_synced
+
+
+def _has_nodes(cluster: WatchedCluster) -> bool:
+    return cluster.nodes is None or cluster.nodes.has_synced
 
 
 class Marking:
@@ -106,14 +111,16 @@ DEADLINE_SECONDS = 60.0
 def start(server: FakeApiServer, tmp_path: Path) -> Iterator[StartMarking]:
     with ExitStack() as cleanup:
 
-        def begin(*, leads: bool = True) -> Marking:
+        def begin(*, leads: bool = True, sees_nodes: bool = False) -> Marking:
             connection = connect(server.write_kubeconfig(tmp_path))
-            cluster = WatchedCluster(connection, SystemClock(), lambda: 0.5, watches_own_objects=False)
+            cluster = WatchedCluster(
+                connection, SystemClock(), lambda: 0.5, watches_own_objects=False, watches_nodes=sees_nodes
+            )
             cluster.start()
             cleanup.callback(cluster.stop)
             pause = threading.Event()
             # A target is looked up when somebody asks.
-            while not (cluster.pods.has_synced and _is_read(cluster)):
+            while not (cluster.pods.has_synced and _is_read(cluster) and _has_nodes(cluster)):
                 pause.wait(0.02)
             return Marking(connection, cluster, leads=leads)
 
@@ -188,6 +195,61 @@ def test_who_does_not_lead_marks_nothing(server: FakeApiServer, start: StartMark
     result = start(leads=False).mark(2)
     assert costs(server) == {}
     assert "does not hold the lease" in result.message
+
+
+def _node(name: str, capacity_type: str) -> dict[str, Any]:
+    labels = {"karpenter.sh/capacity-type": capacity_type, "karpenter.sh/nodepool": capacity_type}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+OTHER = ScaleTarget("inference", "Deployment", "other", "", "", "")
+
+
+def _two_targets_on_both_kinds(server: FakeApiServer) -> None:
+    """Each has a replica on demand and one on spot; a third node on demand is somebody else's."""
+    for name in ("a1", "a2", "b1", "exporter"):
+        server.delete("pods", name)
+    for name in ("od-1", "od-2", "od-3"):
+        server.put("nodes", _node(name, "on-demand"))
+    for name in ("spot-1", "spot-2"):
+        server.put("nodes", _node(name, "spot"))
+    server.put("pods", _pod("llama-od", "od-1"))
+    server.put("pods", _pod("llama-spot", "spot-1"))
+    server.put("pods", _pod("other-od", "od-2", owner="ReplicaSet/other-1"))
+    server.put("pods", _pod("other-spot", "spot-2", owner="ReplicaSet/other-1"))
+    server.put("pods", _pod("third", "od-3", owner="ReplicaSet/third-1"))
+
+
+@pytest.mark.parametrize("drain_seconds", [None, DEADLINE_SECONDS])
+def test_two_targets_that_fall_in_one_tick_keep_the_floor_together(
+    server: FakeApiServer, start: StartMarking, drain_seconds: float | None
+) -> None:
+    """Of three on demand beside two at 50 % one may go, whoever asks first."""
+    _two_targets_on_both_kinds(server)
+    marking = start(sees_nodes=True)
+    floor = NodesOfSplit(50, 3, 2)
+    first = CountFall(TARGET, live("llama-od", "llama-spot"), 2, 1, floor, drain_seconds)
+    second = CountFall(OTHER, live("other-od", "other-spot"), 2, 1, floor, drain_seconds)
+
+    def gone() -> set[str]:
+        return set(costs(server)) | out(server)
+
+    marking.marker.mark(first)
+    assert gone() == {"llama-od"}
+    marking.marker.mark(second)
+    assert gone() == {"llama-od", "other-spot"}
+
+
+def test_a_fall_that_is_not_asked_for_any_more_binds_nobody(server: FakeApiServer, start: StartMarking) -> None:
+    _two_targets_on_both_kinds(server)
+    marking, floor = start(sees_nodes=True), NodesOfSplit(50, 3, 2)
+    marking.marker.mark(CountFall(TARGET, live("llama-od", "llama-spot"), 2, 1, floor))
+    marking.clock.advance(CLAIMED_SECONDS)
+    marking.marker.mark(CountFall(OTHER, live("other-od", "other-spot"), 2, 1, floor))
+    assert costs(server).keys() == {"llama-od", "other-od"}
 
 
 class TestDrain:
