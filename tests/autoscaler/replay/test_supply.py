@@ -13,7 +13,8 @@ from autoscaler.replay.pool_policy import ReconciledPolicy
 from autoscaler.replay.replay import ReplayRun, replay
 from autoscaler.replay.routers import RouterName
 from autoscaler.replay.serving_replica import Request
-from policies.bursts import LONGEST_STARTS, standing_capacity
+from policies.bursts import LONGEST_STARTS
+from policies.standing_for_bursts import standing_capacity
 from tests.autoscaler.replay.simulated_pools import STARTED_AT, a_scaler, a_setup, steady_requests
 from tests.fakes.ports import FakeReporter
 
