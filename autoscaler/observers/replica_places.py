@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -42,6 +42,7 @@ class ReplicaPlaces:
     def __init__(self, cluster: WatchedCluster, in_flight: InFlight) -> None:
         self._cluster = cluster
         self._in_flight = in_flight
+        self._ground: _Ground | None = None
 
     def places_of(self, target: ScaleTarget, pods: Sequence[LivePod]) -> Places:
         """As of this moment."""
@@ -54,19 +55,21 @@ class ReplicaPlaces:
 
     def places(self, own: Sequence[WatchedPod]) -> Places:
         """The places of these pods."""
-        nodes = self._cluster.nodes_by_name()
-        # Pods of DaemonSets go with their node, and one that ends is gone soon; any other pod keeps it. An on-demand
-        # node with placeholders alone counts as empty: what they hold is no replica's.
-        staying = [
-            pod
-            for pod in self._cluster.pods.all()
-            if pod.node is not None and not pod.is_terminating and not _is_daemon(pod)
-        ]
-        busy = Counter(pod.node for pod in staying)
+        ground = self._look()
         mine = Counter(pod.node for pod in own if not pod.is_terminating)
-        placed = [self._placed(pod, nodes, 0 if pod.node is None else busy[pod.node] - mine[pod.node]) for pod in own]
-        on_demand, filled = _on_demand(own, nodes), {pod.node for pod in staying if not pod.gives_way}
-        return Places(placed, len(on_demand - filled), on_demand & filled)
+        others = {node: max(0, ground.pods[node] - count) for node, count in mine.items() if node is not None}
+        placed = [self._placed(pod, ground.nodes, others.get(pod.node or "", 0)) for pod in own]
+        node_pools = {ground.nodes[node].node_pool for node in others if node in ground.nodes}
+        on_demand = frozenset(name for pool in node_pools for name in ground.on_demand.get(pool, ()))
+        return Places(placed, len(on_demand - ground.filled), on_demand & ground.filled)
+
+    def _look(self) -> _Ground:
+        """What is the same for all targets: looked at once a tick, as long as nothing changes meanwhile."""
+        watched = self._cluster.nodes
+        versions = (self._cluster.pods.version, 0 if watched is None else watched.version)
+        if self._ground is None or self._ground.versions != versions:
+            self._ground = _ground(versions, self._cluster.nodes_by_name(), self._cluster.pods.all())
+        return self._ground
 
     def _placed(self, pod: WatchedPod, nodes: Mapping[str, WatchedNode], others_on_node: int) -> PlacedReplica:
         node, requests = nodes.get(pod.node or ""), self._in_flight(pod.namespace, pod.name)
@@ -82,14 +85,35 @@ class ReplicaPlaces:
         )
 
 
-def _on_demand(own: Sequence[WatchedPod], nodes: Mapping[str, WatchedNode]) -> frozenset[str]:
-    """The on-demand nodes of the NodePools that the pods run on, without those that go already."""
-    node_pools = {nodes[pod.node].node_pool for pod in own if pod.node is not None and pod.node in nodes}
-    return frozenset(
-        node.name
-        for node in nodes.values()
-        if node.node_pool in node_pools and node.capacity_type != CapacityType.SPOT and departure_of_node(node) is None
-    )
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """All nodes as of these versions of pods and nodes.
+
+    `on_demand` has those of each NodePool that do not go already, `pods` how many pods keep a node, `filled` those on
+    which there is more than placeholders.
+    """
+
+    versions: tuple[int, int]
+    nodes: Mapping[str, WatchedNode]
+    on_demand: Mapping[str | None, Sequence[str]]
+    pods: Counter[str]
+    filled: frozenset[str]
+
+
+def _ground(versions: tuple[int, int], nodes: Mapping[str, WatchedNode], pods: Iterable[WatchedPod]) -> _Ground:
+    on_demand: dict[str | None, list[str]] = defaultdict(list)
+    for node in nodes.values():
+        if node.capacity_type != CapacityType.SPOT and departure_of_node(node) is None:
+            on_demand[node.node_pool].append(node.name)
+    # Pods of DaemonSets go with their node, and one that ends is gone soon; any other pod keeps it. What placeholders
+    # hold is no replica's, and so their node is as good as empty.
+    staying = [
+        (pod.node, pod.gives_way)
+        for pod in pods
+        if pod.node is not None and not pod.is_terminating and not _is_daemon(pod)
+    ]
+    filled = frozenset(node for node, gives_way in staying if not gives_way)
+    return _Ground(versions, nodes, on_demand, Counter(node for node, _ in staying), filled)
 
 
 def _is_daemon(pod: WatchedPod) -> bool:

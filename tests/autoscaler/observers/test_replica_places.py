@@ -30,8 +30,8 @@ def a_pod(name: str, node: str | None, *, owner: str = "ReplicaSet/llama-1", **m
 
 def places(nodes: Iterable[WatchedNode], pods: Iterable[WatchedPod]) -> Places:
     by_name = {("inference", pod.name): pod for pod in pods}
-    watched = SimpleNamespace(get=by_name.get, all=lambda: list(by_name.values()))
-    cluster = SimpleNamespace(pods=watched, nodes_by_name=lambda: {node.name: node for node in nodes})
+    watched = SimpleNamespace(get=by_name.get, all=lambda: list(by_name.values()), version=1)
+    cluster = SimpleNamespace(pods=watched, nodes=None, nodes_by_name=lambda: {node.name: node for node in nodes})
     live = [LivePod(name, name, True, 0.0) for (_, name), pod in by_name.items() if not pod.is_terminating]
     return ReplicaPlaces(cast(WatchedCluster, cluster), lambda *_: None).places_of(TARGET, live)
 
@@ -79,8 +79,19 @@ def test_where_each_replica_is() -> None:
 
 def test_a_replica_that_has_begun_to_end_since_is_nobody_elses() -> None:
     pods = [a_pod("mine", "a", is_terminating=True)]
-    watched = SimpleNamespace(get=lambda _: pods[0], all=lambda: pods)
-    cluster = SimpleNamespace(pods=watched, nodes_by_name=lambda: {"a": NODES[0]})
+    watched = SimpleNamespace(get=lambda _: pods[0], all=lambda: pods, version=1)
+    cluster = SimpleNamespace(pods=watched, nodes=None, nodes_by_name=lambda: {"a": NODES[0]})
     live = [LivePod("mine", "mine", True, 0.0)]
     found = ReplicaPlaces(cast(WatchedCluster, cluster), lambda *_: None).places_of(TARGET, live)
     assert [each.others_on_node for each in found.replicas] == [0]
+
+
+def test_what_has_changed_since_is_looked_at_again() -> None:
+    pods = {("inference", "mine"): a_pod("mine", "a")}
+    watched = SimpleNamespace(get=pods.get, all=lambda: list(pods.values()), version=1)
+    cluster = SimpleNamespace(pods=watched, nodes=None, nodes_by_name=lambda: {node.name: node for node in NODES})
+    source, live = ReplicaPlaces(cast(WatchedCluster, cluster), lambda *_: None), [LivePod("mine", "mine", True, 0.0)]
+    assert source.places_of(TARGET, live).empty_on_demand == 1
+    pods["inference", "other"] = a_pod("other", "b", owner="ReplicaSet/other-1")
+    watched.version = 2
+    assert source.places_of(TARGET, live).empty_on_demand == 0
