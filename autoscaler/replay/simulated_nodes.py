@@ -92,6 +92,11 @@ class SimulatedNodes:
         """How many pods of other pools stand on a node."""
         return sum(node in placed.nodes for placed in self._placed if placed.pool is not pool)
 
+    def filled_nodes(self) -> frozenset[str]:
+        """The nodes on which a pod goes on."""
+        going_on = (placed for placed in self._placed if not math.isfinite(placed.pod.ends_at))
+        return frozenset(node.name for placed in going_on for node in placed.nodes)
+
     def set_limits(self, node_pool: str, limits: Mapping[str, str]) -> None:
         """Writes the limits of a NodePool. No node goes because of them."""
         pool, shape = self.pools[node_pool], self.setup.shape

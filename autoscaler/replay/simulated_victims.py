@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
 from autoscaler.observers.replica_places import Places
@@ -32,7 +33,10 @@ class SimulatedVictims:
             return ChosenVictims(fall.to_replicas, (), 0, "")
         kind = pool.kind_of(fall.target.name)
         fewer = -(-(fall.from_replicas - fall.to_replicas) // self._nodes.copies)
-        victims = choose_victims(self._placed(pool, kind), fewer, fall.split)
+        split = fall.split
+        if split is not None:
+            split = replace(split, on_demand=split.on_demand - self._empty_on_demand(pool))
+        victims = choose_victims(self._placed(pool, kind), fewer, split)
         ranks = {name: rank - len(victims.names) for rank, name in enumerate(victims.names)}
         for pod in pool.existing_pods:
             if pod.capacity_type is kind:
@@ -46,17 +50,17 @@ class SimulatedVictims:
         pool = self._pool_of(target)
         if pool is None:
             return Places((), 0)
-        whole = self._nodes.setup.shape.accelerators
-        empty = sum(
-            not node.is_deleting and node.free_accelerators == whole
-            for each in self._nodes.pools.values()
-            for node in each.nodes
-            if not each.is_spot
-        )
-        return Places(tuple(self._placed(pool, pool.kind_of(target.name))), empty)
+        return Places(tuple(self._placed(pool, pool.kind_of(target.name))), self._empty_on_demand(pool))
 
     def note_written(self, target: ScaleTarget, victims: ChosenVictims) -> None:
         """Nothing is remembered."""
+
+    def _empty_on_demand(self, pool: SimulatedPool) -> int:
+        """On-demand nodes of the pool's NodePools on which nothing goes on: they go by themselves, or are held."""
+        filled = self._nodes.filled_nodes()
+        used = {node.node_pool for pod in pool.existing_pods if (node := self._nodes.node_of(pod)) is not None}
+        on_demand = [each for name, each in self._nodes.pools.items() if name in used and not each.is_spot]
+        return sum(not node.is_deleting and node.name not in filled for each in on_demand for node in each.nodes)
 
     def _placed(self, pool: SimulatedPool, kind: CapacityType | None) -> Iterator[PlacedReplica]:
         for pod in pool.existing_pods:

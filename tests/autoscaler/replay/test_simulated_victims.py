@@ -8,6 +8,7 @@ from autoscaler.actuators.victim_marker import CountFall
 from autoscaler.observers.workload import ScaleTarget
 from autoscaler.replay.simulated_fleet import SimulatedFleet
 from autoscaler.replay.simulated_victims import SimulatedVictims
+from policies.victims import NodesOfSplit
 from tests.autoscaler.replay.simulated_node_fleets import a_node_fleet, after, node_pool, nodes_of, only_pool
 from tests.autoscaler.replay.simulated_pools import KEY, STARTED_AT
 
@@ -71,3 +72,29 @@ def test_a_target_that_is_not_simulated_has_no_victims() -> None:
     assert fleet.nodes is not None
     other = ScaleTarget(KEY[0], "Deployment", "other", "/scale", "1", "1")
     assert SimulatedVictims(fleet.nodes, fleet.pool_of).mark(CountFall(other, (), 1, 0)).emptied_nodes == 0
+
+
+def test_an_emptied_node_that_still_stands_does_not_count_for_the_floor() -> None:
+    """Of three on demand beside two on spot at 50 % one may go; the next is of spot, though the first still stands."""
+    on_demand = node_pool(weight=9, limits={"nvidia.com/gpu": "6"})
+    fleet = a_node_fleet(on_demand, node_pool("spot"), initial_replicas=10)
+    assert fleet.nodes is not None
+    pool, victims = only_pool(fleet), SimulatedVictims(fleet.nodes, fleet.pool_of)
+    emptied = []
+    for to_replicas in (8, 6):
+        split = NodesOfSplit(50, nodes_of(fleet)["od"], nodes_of(fleet)["spot"])
+        assert split == NodesOfSplit(50, 3, 2)
+        chosen = victims.mark(CountFall(TARGET, pool.pods, to_replicas + 2, to_replicas, split))
+        emptied += [
+            name for name in ("od", "spot") if chosen.emptied_nodes and _stand_on(fleet, chosen.names) == {name}
+        ]
+        pool.scale(to_replicas)
+        after(fleet, fleet.now_seconds - STARTED_AT + 1.0)
+    assert emptied == ["od", "spot"]
+
+
+def _stand_on(fleet: SimulatedFleet, names: tuple[str, ...]) -> set[str]:
+    """The NodePools on which these replicas are."""
+    assert fleet.nodes is not None
+    nodes = [fleet.nodes.node_of(pod) for pod in only_pool(fleet).existing_pods if pod.name in names]
+    return {node.node_pool for node in nodes if node is not None}
