@@ -70,14 +70,20 @@ def _replicas(counts: ReplicaCounts, metrics: MetricsObservation | ObservationUn
 
 
 def judge_spot(decision_input: DecisionInput, decision: ScalingDecision) -> Judgement | None:
-    """Whether what could be on spot is there, or on its way; None where nothing else has been still for long enough."""
+    """Whether what could be on spot is there, or on its way; None where that is open.
+
+    It is while something else has not been still for long enough, while spot cannot be had, and until whoever leads
+    has looked at nodes after a try that came to nothing.
+    """
     step = next((step for step in decision.steps if step.name == RETURN_STEP), None)
     if step is not None and step.reason is Reason.RETURN_REFUSED:
         return ConditionStatus.FALSE, step.reason, step.message
     if step is not None and step.reason is Reason.RETURNING_TO_SPOT:
         return ConditionStatus.TRUE, step.reason, step.message
     offer = decision_input.spot_return
-    if offer is not None and offer.nodes_beyond_floor:
+    if offer is not None and (offer.nodes_beyond_floor or not offer.can_buy_spot):
+        return None
+    if decision.next_history.spot_return is not None:
         return None
     return ConditionStatus.TRUE, Reason.ON_SPOT_AGAIN, "nothing is on demand that could be on spot"
 

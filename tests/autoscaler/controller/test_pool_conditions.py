@@ -470,3 +470,21 @@ def test_it_is_told_when_all_is_on_spot_again() -> None:
     refused = judged_conditions((), going_back(replace(OFFER, surge_replicas=2), 900.0))
     condition = judged(going_back(None), refused)[ConditionType.ON_SPOT_AGAIN]
     assert (condition.status, condition.reason) == (ConditionStatus.TRUE, Reason.ON_SPOT_AGAIN)
+
+
+@pytest.mark.parametrize(
+    ("offer", "memory"),
+    [
+        pytest.param(SpotReturn(can_buy_spot=False, replicas_on_spot=6), None, id="spot cannot be had at all"),
+        pytest.param(None, ReturnMemory(rests_until_seconds=NOW + 900.0), id="whoever leads now has not looked yet"),
+    ],
+)
+def test_what_is_on_demand_for_want_of_spot_is_not_said_to_be_back(
+    offer: SpotReturn | None, memory: ReturnMemory | None
+) -> None:
+    refused = judged_conditions((), going_back(replace(OFFER, surge_replicas=0, because="no room")))
+    report = going_back(offer)
+    decision_input = replace(report.decision_input, history=a_history(spot_return=memory))
+    report = replace(report, decision_input=decision_input, decision=decide(decision_input))
+    condition = judged(report, refused)[ConditionType.ON_SPOT_AGAIN]
+    assert (condition.status, condition.reason) == (ConditionStatus.FALSE, Reason.RETURN_REFUSED)
