@@ -51,12 +51,13 @@ def spot_returns_of(
         elif beyond and can_buy_spot:
             because = f"{'/'.join(moving[0])} goes back first"
             returns[wish.key] = SpotReturn(can_buy_spot, 0, beyond, because=because, waits=True)
-    return returns if moving else _in_turn(returns, beyond, turn)
+    return returns if moving else _in_turn(returns, turn)
 
 
-def _in_turn(returns: Mapping[PoolKey, SpotReturn], nodes: int, turn: int) -> Mapping[PoolKey, SpotReturn]:
+def _in_turn(returns: Mapping[PoolKey, SpotReturn], turn: int) -> Mapping[PoolKey, SpotReturn]:
     """As many may begin as there are nodes: two at once with one to move would bring more on spot than can stay."""
     ready = [key for key, each in returns.items() if each.surge_replicas]
+    nodes = min((returns[key].nodes_beyond_floor for key in ready), default=0)
     if len(ready) <= nodes:
         return returns
     first = turn % len(ready)

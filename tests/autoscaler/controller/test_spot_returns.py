@@ -229,3 +229,11 @@ def test_of_two_that_may_begin_one_at_a_time_does_where_one_node_is_to_go_back()
         keeper.provide(both, {CHAT: "h100", OTHER: "h100"}, 15.0 * (tick + 1))
     assert offered[0] != offered[1], "each has its turn"
     assert offered == [offered[0], offered[1]] * 2
+
+
+def test_a_node_that_is_held_ready_is_none_to_be_moved() -> None:
+    held = {"prewarm": {"method": "CapacityBuffer", "spareNodes": 1}}
+    keeper = keeper_after(Cluster(spec=SPEC | held, on_demand=4, spot=6, empty=1), a_wish(), a_wish(OTHER))
+    found = [keeper.spot_return(key) for key in (CHAT, OTHER)]
+    surges = sorted(each.surge_replicas for each in found if each is not None)
+    assert surges == [0, 2], "one fills the node that is held, one goes on spot; and one scaler at a time"
