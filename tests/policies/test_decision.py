@@ -124,7 +124,8 @@ def test_a_vote_that_is_unknown_is_named() -> None:
 
 def test_what_is_advised_is_told_beside_what_counts() -> None:
     policy = a_policy(
-        signals={"kvCache": {}, "tokenRate": TOKEN_RATE, "interTokenLatencyDivergence": {}}, forecast={"mode": "Advise"}
+        signals={"kvCache": {}, "tokenRate": TOKEN_RATE, "interTokenLatencyDivergence": {}},
+        forecast={"mode": "Advise", "quantilePercent": 50},
     )
     latency = PoolLatency(
         inter_token_latency_p50_seconds=0.03, inter_token_latency_p99_seconds=0.108, measured_at_seconds=NOW

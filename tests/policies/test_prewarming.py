@@ -60,5 +60,9 @@ def test_a_window_is_seen_earlier_by_the_time_that_a_node_takes() -> None:
     ],
 )
 def test_an_active_forecast_is_read_farther(mode: str, lead_seconds: float, replicas: int) -> None:
-    policy = a_policy(signals={"tokenRate": {"perReplicaPerSecond": 5000}}, forecast={"mode": mode}, minReplicas=1)
+    policy = a_policy(
+        signals={"tokenRate": {"perReplicaPerSecond": 5000}},
+        forecast={"mode": mode, "quantilePercent": 50},
+        minReplicas=1,
+    )
     assert expected_replicas(replace(a_decision_input(policy), forecast=RISING), lead_seconds) == replicas

@@ -55,7 +55,7 @@ def the_pool(forecast_mode: str = "Active") -> DecisionInput:
     policy = a_policy(
         signals={"kvCache": {"headroomPercent": 15}},
         objectives={"timeToFirstTokenP99Milliseconds": 2000, "interTokenLatencyP99Milliseconds": 50},
-        forecast={"mode": forecast_mode},
+        forecast={"mode": forecast_mode, "quantilePercent": 50},
     )
     decision_input = a_decision_input(policy, metrics, replicas=ReplicaCounts(5, 5, 4, starting=1))
     return replace(decision_input, learned_capacity=CAPACITY, forecast=a_forecast(*[EXPECTED_TOKENS_PER_SECOND] * 4))

@@ -22,7 +22,7 @@ PEAK = rfc3339(NOW + 900)
 
 
 def reported(forecast: Forecast | ForecastUnavailable | None = RISING, mode: str = "Active", **more: Any) -> Decided:
-    scaler = a_scaler(signals=RATE, coldStart={"priorSeconds": 300}, forecast={"mode": mode})
+    scaler = a_scaler(signals=RATE, coldStart={"priorSeconds": 300}, forecast={"mode": mode, "quantilePercent": 50})
     return a_decision_report(scaler=scaler, forecast=forecast, **more)
 
 

@@ -308,7 +308,11 @@ def test_the_record_holds_the_policy_and_nothing_else_of_the_spec() -> None:
 
 
 RATE = {"tokenRate": {"perReplicaPerSecond": 5000}}
-FORECAST_ACTS = {"signals": RATE, "coldStart": {"priorSeconds": 300}, "forecast": {"mode": "Active"}}
+FORECAST_ACTS = {
+    "signals": RATE,
+    "coldStart": {"priorSeconds": 300},
+    "forecast": {"mode": "Active", "quantilePercent": 50},
+}
 
 
 def test_what_is_foreseen_is_decided_with() -> None:

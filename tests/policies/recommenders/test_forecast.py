@@ -25,11 +25,12 @@ from tests.builders import (
 from tests.forecast_builders import OPEN, RISING, SHUT, YOUNG, a_forecast
 
 RATE = {"tokenRate": {"perReplicaPerSecond": 5000}}
+MEDIAN = {"quantilePercent": 50}
 UNAVAILABLE = Reason.FORECAST_UNAVAILABLE
 
 
 def the_vote(forecast: Forecast | ForecastUnavailable | None, signals: Any = RATE, **parameters: Any) -> Any:
-    policy = a_policy(signals=signals, forecast={"mode": "Active", **parameters})
+    policy = a_policy(signals=signals, forecast={"mode": "Active", **(parameters or MEDIAN)})
     votes = recommend_forecast(replace(a_decision_input(policy), forecast=forecast))
     assert len(votes) == 1
     return votes[0]
@@ -38,12 +39,17 @@ def the_vote(forecast: Forecast | ForecastUnavailable | None, signals: Any = RAT
 @pytest.mark.parametrize(
     ("forecast", "parameters", "replicas"),
     [
-        pytest.param(RISING, {}, 30_000 / 5000, id="a start of 300 s and 60 s of buffer reach into the second bin"),
-        pytest.param(RISING, {"bufferSeconds": 0}, 20_000 / 5000, id="without the buffer they end with the first"),
+        pytest.param(RISING, {"mode": "Active"}, 45_000 / 5000, id="of nothing that is asked for, the 70 % quantile"),
+        pytest.param(RISING, MEDIAN, 30_000 / 5000, id="a start of 300 s and 60 s of buffer reach into the second bin"),
+        pytest.param(
+            RISING, {"bufferSeconds": 0, **MEDIAN}, 20_000 / 5000, id="without the buffer they end with the first"
+        ),
         pytest.param(
             replace(RISING, origin_seconds=NOW - 250), {}, 40_000 / 5000, id="a forecast 250 s old is looked at further"
         ),
-        pytest.param(RISING, {"bufferSeconds": 3600}, 50_000 / 5000, id="beyond its reach the whole reach counts"),
+        pytest.param(
+            RISING, {"bufferSeconds": 3600, **MEDIAN}, 50_000 / 5000, id="beyond its reach the whole reach counts"
+        ),
         pytest.param(RISING, {"quantilePercent": 90}, 60_000 / 5000, id="a quantile that is asked for"),
         pytest.param(RISING, {"missIdleCostRatio": 9}, 60_000 / 5000, id="the quantile that follows from the costs"),
         pytest.param(RISING, {"quantilePercent": 70}, 45_000 / 5000, id="between two quantiles it is interpolated"),
@@ -103,7 +109,7 @@ CAPACITY = LearnedCapacity(16_000.0, 750.0, 54_000.0, safe_utilization=0.7)
 
 def test_what_a_replica_carries_may_be_learned() -> None:
     """Requests of 2000 x 0.8 computed and 300 generated tokens take 0.5 s of a replica: 0.7 x 2300 / 0.5 a second."""
-    policy = a_policy(signals={"kvCache": {}}, forecast={"mode": "Active"})
+    policy = a_policy(signals={"kvCache": {}}, forecast={"mode": "Active", **MEDIAN})
     decision_input = replace(a_decision_input(policy), forecast=RISING, learned_capacity=CAPACITY)
     (vote,) = recommend_forecast(decision_input)
     assert vote.replicas == pytest.approx(30_000 / 3220)
@@ -117,7 +123,7 @@ def decided(
     metrics: MetricsObservation | ObservationUnavailable | None = None,
     signals: Any = RATE,
 ) -> ScalingDecision:
-    policy = a_policy(minReplicas=1, signals=signals, forecast={"mode": mode})
+    policy = a_policy(minReplicas=1, signals=signals, forecast={"mode": mode, **MEDIAN})
     counts = ReplicaCounts(spec, spec, spec)
     decision_input = a_decision_input(policy, metrics or an_observation(), replicas=counts, history=a_history())
     return decide(replace(decision_input, forecast=forecast))

@@ -384,7 +384,10 @@ def cast(name: str, policy: dict[str, Any], metrics: Any, **more: Any) -> Scalin
             partial(
                 cast,
                 "forecast",
-                {"signals": {"tokenRate": {"perReplicaPerSecond": 5000}}, "forecast": {"mode": "Active"}},
+                {
+                    "signals": {"tokenRate": {"perReplicaPerSecond": 5000}},
+                    "forecast": {"mode": "Active", "quantilePercent": 50},
+                },
                 None,
                 forecast=replace(RISING, origin_seconds=NOW - 60),
             ),
