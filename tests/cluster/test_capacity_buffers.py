@@ -135,6 +135,7 @@ def _priced_fleet(plane: ControlPlane, start_fleet: StartFleet, name: str) -> Fl
         "nodeDollarsPerHour": {"onDemand": str(PRICES[name])},
     }
     pool = {"apiVersion": "tokenscaler.io/v1alpha1", "kind": "AcceleratorPool", "metadata": {"name": name}}
+    plane.api.delete(f"{POOL_PATH}/{name}")  # of a first try, when this is the second
     plane.api.create(POOL_PATH, pool | {"spec": spec})
     priority = 100 if name == "chat" else 0
     fleet.create_scaler(quick_policy() | {"acceleratorPoolRef": {"name": name}, "priority": priority})
