@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autoscaler.replay.serving_replica import Request
 from autoscaler.replay.trace import FloatArray
@@ -23,12 +24,15 @@ class LatencyObjectives:
     time_to_first_token_seconds: float
     inter_token_latency_seconds: float
 
-    def are_met_by(self, time_to_first_token_seconds: float, inter_token_latency_seconds: float) -> bool:
-        """Whether one request got both."""
-        return (
-            time_to_first_token_seconds <= self.time_to_first_token_seconds
-            and inter_token_latency_seconds <= self.inter_token_latency_seconds
+    def are_met_by(
+        self, time_to_first_token_seconds: float | FloatArray, inter_token_latency_seconds: float | FloatArray
+    ) -> NDArray[np.bool_]:
+        """Whether a request got both, or each of several."""
+        is_met: NDArray[np.bool_] = np.logical_and(
+            time_to_first_token_seconds <= self.time_to_first_token_seconds,
+            inter_token_latency_seconds <= self.inter_token_latency_seconds,
         )
+        return is_met
 
 
 class RequestLatencies:
@@ -106,9 +110,7 @@ class RequestOutcomes:
         gap = (finished_at - first_token_at) / np.maximum(output_tokens - 1, 1)
         if not (np.isfinite(first_token) & np.isfinite(gap)).all():
             raise ValueError("a request that has not finished was reported as finished")
-        is_met = (first_token <= self._objectives.time_to_first_token_seconds) & (
-            gap <= self._objectives.inter_token_latency_seconds
-        )
+        is_met = self._objectives.are_met_by(first_token, gap)
         self._met += int(np.count_nonzero(is_met))
         self._finished_tokens += int(output_tokens.sum()) + sum(request.input_tokens for request in requests)
         if self._latencies is not None:
