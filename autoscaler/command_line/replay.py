@@ -17,8 +17,8 @@ from autoscaler.command_line.shared_options import (
     PolicyStep,
     PrometheusConfig,
     TraceScale,
+    load_source,
     moment,
-    prometheus_settings,
 )
 from autoscaler.command_line.terminal import console, refuse
 
@@ -58,7 +58,6 @@ def replay(
     Example: tokenscaler replay policy.yaml --trace requests.csv --baseline static-peak --json report.json
     """
     from autoscaler.commands.replay import compare_log, replay_policies
-    from autoscaler.prometheus.settings import QuerySettings
     from autoscaler.replay.replay_request import ReplayRequest
 
     if log is not None:
@@ -67,9 +66,7 @@ def replay(
         raise typer.Exit(compare_log(log, console()))
     if not policies or (trace is None) == (prometheus is None):
         refuse("replay: give POLICY.yaml and either --trace or --prometheus, or --log FILE alone")
-    settings, queries = None, QuerySettings()
-    if prometheus is not None:
-        settings, queries = prometheus_settings(prometheus, prometheus_config)
+    settings, queries = load_source(prometheus, prometheus_config)
     request = ReplayRequest(
         policies=tuple(policies),
         trace=trace,

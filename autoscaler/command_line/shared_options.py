@@ -43,6 +43,13 @@ def prometheus_settings(url: str, path: Path | None) -> tuple[PrometheusSettings
         refuse(one_line(error))
 
 
+def load_source(url: str | None, path: Path | None) -> tuple[PrometheusSettings | None, QuerySettings]:
+    """The settings of the Prometheus that has recorded a load; None and the usual queries where there is a trace."""
+    from autoscaler.prometheus.settings import QuerySettings
+
+    return (None, QuerySettings()) if url is None else prometheus_settings(url, path)
+
+
 def moment(option: str, given: str | None) -> float | None:
     """Seconds, or the unix time of a date; refuses what is neither."""
     if given is None:

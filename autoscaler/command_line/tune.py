@@ -17,8 +17,8 @@ from autoscaler.command_line.shared_options import (
     PolicyStep,
     PrometheusConfig,
     TraceScale,
+    load_source,
     moment,
-    prometheus_settings,
 )
 from autoscaler.command_line.terminal import console, refuse
 
@@ -74,16 +74,13 @@ def tune(
     Example: tokenscaler tune policy.yaml --trace requests.csv --search signals.tokenRate.perReplicaPerSecond=5k..20k
     """
     from autoscaler.commands.tune import tune_policy
-    from autoscaler.prometheus.settings import QuerySettings
     from autoscaler.replay.replay_request import ReplayRequest
     from autoscaler.tuning.run_pool import cores
     from autoscaler.tuning.tuning_input import TuneRequest
 
     if bool(trace) == (prometheus is not None):
         refuse("tune: give either --trace or --prometheus")
-    settings, queries = None, QuerySettings()
-    if prometheus is not None:
-        settings, queries = prometheus_settings(prometheus, prometheus_config)
+    settings, queries = load_source(prometheus, prometheus_config)
     loads = tuple(
         ReplayRequest(
             policies=(policy,),
