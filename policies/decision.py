@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from policies.constraints.accelerators import limit_to_accelerators
 from policies.constraints.activation import idle_since, leave_alone, limit_last_replica, wake_up
@@ -22,7 +23,7 @@ from policies.constraints.tolerance import limit_by_tolerance
 from policies.counterfactuals import Counterfactuals, counterfactuals, without_binding_vote
 from policies.decision_input import DecisionInput
 from policies.explanation import explain
-from policies.history import ScalingHistory, after_any_gap, with_recommendation
+from policies.history import ScalingHistory, after_any_gap, replaced_within, with_recommendation
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation
 from policies.recommenders.forecast import NAME as FORECAST
@@ -87,8 +88,7 @@ RECOMMENDED_AFTER = "missingData"
 NEUTRAL = frozenset({Reason.NOT_LIMITED, Reason.DESIRED_WITHIN_RANGE})
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionStep:
+class DecisionStep(NamedTuple):
     """What one limit made of the count: replicas before and after it, why, and a sentence with the numbers."""
 
     name: str
@@ -155,7 +155,7 @@ def _constrain(situation: Situation) -> tuple[int, tuple[DecisionStep, ...]]:
     steps: list[DecisionStep] = []
     for name, limit in table.items():
         limited = limit(situation, replicas)
-        steps.append(DecisionStep(name, replicas, limited.replicas, limited.reason, limited.message))
+        steps.append(DecisionStep(name, replicas, *limited))
         replicas = limited.replicas
     return replicas, tuple(steps)
 
@@ -173,9 +173,12 @@ def _understand(decision_input: DecisionInput) -> Situation:
     history = after_any_gap(decision_input.history, decision_input.now_seconds)
     votes = tuple(vote for recommend in RECOMMENDERS.values() for vote in recommend(decision_input))
     recommendations = tuple(vote for vote in votes if not vote.is_advice)
+    replaced = replaced_within(history, decision_input.replicas.spec)
     return Situation(
         decision_input=decision_input,
         history=history,
+        current_replicas=decision_input.replicas.spec - replaced,
+        replaced_replicas=replaced,
         recommendations=recommendations,
         advice=tuple(vote for vote in votes if vote.is_advice),
         binding=largest(recommendations),

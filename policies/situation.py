@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from policies.constraints.replica_bounds import ReplicaBounds
 from policies.decision_input import DecisionInput
-from policies.history import ScalingHistory, replaced_within
+from policies.history import ScalingHistory
 from policies.parameters import ScalingParameters
 from policies.recommendation import ScalingRecommendation
 from policies.sight import Sight, reads_replicas
@@ -20,26 +21,21 @@ class Situation:
     `binding` is the largest vote, None where none has an opinion. `advice` are votes that are recorded and change
     nothing. `history` is the input's as far as it may be relied on. `idle_since_seconds` is since when it is proven
     that there are no requests.
+
+    `current_replicas` is what the target asks for now, whoever wrote it, without `replaced_replicas`: so many of what
+    it asks for stand in place of replicas that were about to go, and are no part of the plan.
     """
 
     decision_input: DecisionInput
     history: ScalingHistory
+    current_replicas: int
+    replaced_replicas: int
     recommendations: tuple[ScalingRecommendation, ...]
     advice: tuple[ScalingRecommendation, ...]
     binding: ScalingRecommendation | None
     bounds: ReplicaBounds
     sight: Sight
     idle_since_seconds: float | None
-
-    @property
-    def current_replicas(self) -> int:
-        """What the target asks for now, whoever wrote it, without `replaced_replicas`."""
-        return self.decision_input.replicas.spec - self.replaced_replicas
-
-    @property
-    def replaced_replicas(self) -> int:
-        """How many of what it asks for stand in place of replicas that were about to go: no part of the plan."""
-        return replaced_within(self.history, self.decision_input.replicas.spec)
 
     @property
     def now_seconds(self) -> float:
@@ -59,5 +55,8 @@ class Situation:
 
 def largest(recommendations: Iterable[ScalingRecommendation]) -> ScalingRecommendation | None:
     """The vote for the most replicas; the first of several that ask for the same; None where none has an opinion."""
-    opinions = [recommendation for recommendation in recommendations if recommendation.replicas is not None]
-    return max(opinions, key=lambda recommendation: recommendation.replicas or 0.0, default=None)
+    found, most = None, -math.inf
+    for recommendation in recommendations:
+        if recommendation.replicas is not None and recommendation.replicas > most:
+            found, most = recommendation, recommendation.replicas
+    return found

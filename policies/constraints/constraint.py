@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from policies.reasons import Reason
 
@@ -11,8 +10,7 @@ if TYPE_CHECKING:
     from policies.situation import Situation  # it holds the bounds and parameters that limits declare
 
 
-@dataclass(frozen=True, slots=True)
-class Limited:
+class Limited(NamedTuple):
     """What a limit makes of a count, why, and a sentence. `NotLimited` where it had nothing to do."""
 
     replicas: int

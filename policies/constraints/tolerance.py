@@ -42,9 +42,12 @@ def limit_by_tolerance(situation: Situation, replicas: int) -> Limited:
     exact = max((vote.rounded_up for vote in situation.recommendations if vote.is_exact), default=0)
     current = situation.current_replicas
     band = tolerance_of(situation.parameters)
-    by_ready = [vote for vote in situation.recommendations if vote.ready_replicas is not None]
-    ruling = max((tolerant, *by_ready), key=lambda vote: _proposed(vote, current, band))
-    after = max(exact, _proposed(ruling, current, band))
+    ruling, proposed = tolerant, _proposed(tolerant, current, band)
+    for by_ready in (vote for vote in situation.recommendations if vote.ready_replicas is not None):
+        asked = _proposed(by_ready, current, band)
+        if asked > proposed:
+            ruling, proposed = by_ready, asked
+    after = max(exact, proposed)
     if after == replicas:
         return Limited(replicas, Reason.NOT_LIMITED, f"{number(tolerant.replicas)} against {current} replicas")
     what, whereof = number(tolerant.replicas), str(current)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from policies.capacity.learned_capacity import LearnedCapacity
 from policies.observation import MetricsObservation, ObservationUnavailable
@@ -15,8 +15,7 @@ from policies.signals import Signal
 RECENT_SHARE = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class RequestShape:
+class RequestShape(NamedTuple):
     """The mean request of a pool: tokens of its prompt, those of them that are computed, tokens of its answer."""
 
     prompt_tokens: float
@@ -24,8 +23,7 @@ class RequestShape:
     generated_tokens: float
 
 
-@dataclass(frozen=True, slots=True)
-class WorkRate:
+class WorkRate(NamedTuple):
     """Work that arrives, in replica-seconds per second, over the last minute and the last half.
 
     Of unseen replicas see `Estimate`. `arrivals_per_second` are requests, None where only tokens are known.

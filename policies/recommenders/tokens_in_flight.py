@@ -34,6 +34,7 @@ class TokensInFlightParameters(ParameterModel):
 
 
 NAME = "tokensInFlight"
+_WITHOUT_A_WORD = TokensInFlightParameters()
 
 # Tokens in flight grow faster than the work that arrives: at the safe utilisation of 0.70 a replica holds about half
 # of what it holds at its objectives. Where that is not learned, it is taken to be its KV cache (mean KV usage at a
@@ -61,7 +62,7 @@ def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRe
     if parameters is None:
         if decision_input.parameters.objectives is None:
             return ()
-        parameters = TokensInFlightParameters()
+        parameters = _WITHOUT_A_WORD
     metrics = decision_input.metrics
     if isinstance(metrics, ObservationUnavailable):
         return (abstention(NAME, NoOpinion(Reason.SIGNAL_UNKNOWN, metrics.message)),)
@@ -72,10 +73,7 @@ def recommend_tokens_in_flight(decision_input: DecisionInput) -> tuple[ScalingRe
     if isinstance(tokens, NoOpinion):
         return (abstention(NAME, tokens),)
     if parameters.per_replica is None and decision_input.learned_capacity is not None:
-        most = _most_replicas(metrics, decision_input.learned_capacity)
-        if most is not None:
-            most_tokens = per_replica * max(most, float(decision_input.replicas.spec))
-            tokens = Estimate(min(tokens.likely, most_tokens), min(tokens.cautious, most_tokens))
+        tokens = _bounded(tokens, per_replica, decision_input, metrics, decision_input.learned_capacity)
     return (
         vote(
             NAME,
@@ -100,6 +98,24 @@ def _safe_tokens(metrics: MetricsObservation, learned: LearnedCapacity | None) -
     if capacity.mean <= 0:
         return NoOpinion(Reason.SIGNAL_UNKNOWN, "no perReplica is set and the engine reports a KV cache of no tokens")
     return SAFE_SHARE_OF_CAPACITY * capacity.mean
+
+
+def _bounded(
+    tokens: Estimate,
+    per_replica: float,
+    decision_input: DecisionInput,
+    metrics: MetricsObservation,
+    learned: LearnedCapacity,
+) -> Estimate:
+    """The tokens, as far as they make the pool grow to no more than the bound; the present count is always within."""
+    present = float(decision_input.replicas.spec)
+    if tokens.cautious <= per_replica * present:
+        return tokens  # what bounds it need not be known
+    most = _most_replicas(metrics, learned)
+    if most is None:
+        return tokens
+    most_tokens = per_replica * max(most, present)
+    return Estimate(min(tokens.likely, most_tokens), min(tokens.cautious, most_tokens))
 
 
 def _most_replicas(metrics: MetricsObservation, learned: LearnedCapacity) -> float | None:
