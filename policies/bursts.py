@@ -37,6 +37,9 @@ KEPT_BURSTS = 24
 KEPT_SECONDS = 86_400.0
 # Of one look in the means of calm times: five minutes at a tick of 15 s.
 CALM_WEIGHT = 0.05
+# Bursts that a policy expects are told in multiples of the calm, so the calm must be one: not known before three
+# minutes (a controller may begin in a burst), nor of a load that was thought a burst before it has lasted twenty more.
+FIRST_LOOKS_TO_SETTLE, LATER_LOOKS_TO_SETTLE = 12, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +94,17 @@ class BurstUnderWay:
 class BurstMemory:
     """The bursts of the last day that were too short for new replicas, oldest first, and one under way.
 
-    The other two are means over some five minutes without a burst: at other arrivals the bare need is as many times
-    larger.
+    The next two are means over some five minutes without a burst: at other arrivals the bare need is as many times
+    larger. `settled_bare_need` is that of a calm which is surely none of a burst, and falls with the load at once; so
+    many looks more are wanted before it follows the mean.
     """
 
     short: tuple[Burst, ...] = ()
     under_way: BurstUnderWay | None = None
     calm_bare_need: float | None = None
     calm_arrivals_per_second: float | None = None
+    settled_bare_need: float | None = None
+    looks_to_settle: int = FIRST_LOOKS_TO_SETTLE
 
 
 NO_BURSTS = BurstMemory()
@@ -130,7 +136,8 @@ def watch_bursts(
     kept = tuple(burst for burst in memory.short if now_seconds - burst.began_at_seconds <= KEPT_SECONDS)
     memory = replace(memory, short=kept)
     if load.need is None or load.bare_need is None:
-        return replace(memory, under_way=None)
+        looks_to_settle = memory.looks_to_settle - (load.arrivals_per_second is not None)
+        return replace(memory, under_way=None, looks_to_settle=max(0, looks_to_settle))
     by_arrivals, burst = _by_arrivals(memory, load, load.bare_need), memory.under_way
     if burst is None:
         calm = calm_replicas(memory)
@@ -147,7 +154,8 @@ def watch_bursts(
     has_fallen = by_arrivals <= burst.calm_replicas
     fell_at_seconds = burst.fell_at_seconds if has_fallen and burst.fell_at_seconds is not None else now_seconds
     if fell_at_seconds - burst.began_at_seconds > LONGEST_STARTS * cold_start.l50_seconds:
-        return BurstMemory(kept, None, load.bare_need, load.arrivals_per_second)
+        settled, later = memory.settled_bare_need, LATER_LOOKS_TO_SETTLE
+        return BurstMemory(kept, None, load.bare_need, load.arrivals_per_second, settled, later)
     if not has_fallen:
         return replace(memory, under_way=replace(burst, fell_at_seconds=None))
     is_doubted = load.need > BELIEVED_CALM * burst.calm_replicas
@@ -194,10 +202,16 @@ def _by_arrivals(memory: BurstMemory, load: MeasuredLoad, bare_need: float) -> f
 
 
 def _calm(memory: BurstMemory, load: MeasuredLoad) -> BurstMemory:
+    mean, looks_to_settle = _moved(memory.calm_bare_need, load.bare_need), max(0, memory.looks_to_settle - 1)
+    settled = memory.settled_bare_need
+    if looks_to_settle == 0 and mean is not None and load.bare_need is not None:
+        settled = min(mean, load.bare_need)
     return replace(
         memory,
-        calm_bare_need=_moved(memory.calm_bare_need, load.bare_need),
+        calm_bare_need=mean,
         calm_arrivals_per_second=_moved(memory.calm_arrivals_per_second, load.arrivals_per_second),
+        settled_bare_need=settled,
+        looks_to_settle=looks_to_settle,
     )
 
 

@@ -13,7 +13,7 @@ from policies.load.rise import LoadRise
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.parameters import ScalingParameters
 from policies.spot_return import SpotReturn
-from policies.standing_for_bursts import RecurringBursts
+from policies.standing_for_bursts import ExpectedBursts, RecurringBursts
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class DecisionInput:
     `forecast` is of the tokens that will arrive, per second; None: nothing is forecast for this pool (yet).
     `load_rise` is how the arrivals have risen lately; None: they have not, or it is not known.
     `recurring_bursts` are those that the pool may expect again; None: there are none.
+    `expected_bursts` are those that the policy expects while none recur; None: it expects none, or no calm is known.
     `accelerator_allowance` is the pool's share where accelerators have a ceiling; None: nothing limits them.
     `spot_return` is what its nodes say of a way back to spot; None: its target does not run on both kinds of nodes.
     """
@@ -39,6 +40,7 @@ class DecisionInput:
     forecast: Forecast | ForecastUnavailable | None = None
     load_rise: LoadRise | None = None
     recurring_bursts: RecurringBursts | None = None
+    expected_bursts: ExpectedBursts | None = None
     accelerator_allowance: AcceleratorAllowance | None = None
     spot_return: SpotReturn | None = None
 

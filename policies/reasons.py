@@ -22,6 +22,7 @@ class Reason(StrEnum):
     FORECAST = "Forecast"
     LOAD_RISE = "LoadRise"
     RECURRING_BURSTS = "RecurringBursts"
+    EXPECTED_BURSTS = "ExpectedBursts"  # the policy expects them, and none recur at the moment
     NO_VOTES = "NoVotes"  # nobody had an opinion
     SIGNAL_ABSENT = "SignalAbsent"  # the engine does not expose what the vote needs
     SIGNAL_UNKNOWN = "SignalUnknown"  # it should be there and is not

@@ -30,6 +30,8 @@ LEAST_CORRECTION, MOST_CORRECTION = 0.75, 1.25
 # The largest of n bursts is exceeded by the next with a chance of 1 / (n + 1): so much more is kept after the first,
 # half as much after the second, a third after the third.
 MARGIN_OF_ONE = 0.6
+# Bursts that the policy expects count as if so many of their height had been seen.
+BURSTS_EXPECTED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,19 @@ class RecurringBursts:
     under_way_since_seconds: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedBursts:
+    """Bursts that the policy expects at any time, where none recur that were seen: all that `decide` knows.
+
+    `replicas` would serve them: of `amplification` times the calm's load, which takes all the time of so many replicas,
+    and less or more where those of the last day were so.
+    """
+
+    replicas: int
+    amplification: float
+    calm_bare_need: float
+
+
 def standing_capacity(memory: BurstMemory, now_seconds: float) -> StandingCapacity | None:
     """What would serve nine in ten of the last day's short bursts; None for fewer than three of them."""
     bursts = [burst for burst in memory.short if now_seconds - burst.began_at_seconds <= KEPT_SECONDS]
@@ -79,11 +94,16 @@ def standing_capacity(memory: BurstMemory, now_seconds: float) -> StandingCapaci
 
 
 def recurring_bursts(
-    memory: BurstMemory, quantile_percent: float, recurs_within_seconds: float, now_seconds: float
+    memory: BurstMemory,
+    quantile_percent: float,
+    recurs_within_seconds: float,
+    now_seconds: float,
+    expected_amplification: float | None = None,
 ) -> RecurringBursts | None:
     """The last bursts of which none came later than `recurs_within_seconds` after the one before; None for none.
 
-    None as well where so long has passed since the last of them: they have stopped.
+    None as well where so long has passed since the last of them: they have stopped. What the policy expects counts as
+    some more of them.
     """
     began = [burst.began_at_seconds for burst in memory.short]
     if memory.under_way is not None:
@@ -98,7 +118,7 @@ def recurring_bursts(
         return None
     return RecurringBursts(
         bursts=len(bursts),
-        replicas=_standing(bursts, quantile_percent),
+        replicas=_standing(bursts, quantile_percent, _expected_replicas(memory, expected_amplification)),
         longest_seconds=max(burst.lasted_seconds for burst in bursts),
         last_began_at_seconds=began[-1],
         calm_replicas=calm_replicas(memory) or bursts[-1].calm_replicas,
@@ -106,10 +126,35 @@ def recurring_bursts(
     )
 
 
-def _standing(bursts: Sequence[Burst], percent: float) -> int:
-    """The replicas that serve most of them; more while few have been seen."""
-    margin = 1.0 + MARGIN_OF_ONE / len(bursts)
-    return math.ceil(share_of_height(bursts) * _quantile(bursts, percent) * margin)
+def expected_bursts(
+    memory: BurstMemory, quantile_percent: float, expected_amplification: float | None
+) -> ExpectedBursts | None:
+    """What the policy expects, and what the bursts of the last day make of it; None while no calm is known."""
+    expected_replicas, calm_bare_need = _expected_replicas(memory, expected_amplification), memory.settled_bare_need
+    if expected_amplification is None or expected_replicas is None or calm_bare_need is None:
+        return None
+    replicas = _standing(memory.short, quantile_percent, expected_replicas)
+    return ExpectedBursts(replicas, expected_amplification, calm_bare_need)
+
+
+def _expected_replicas(memory: BurstMemory, amplification: float | None) -> float | None:
+    """What the expected bursts take at their height, in replicas with all of their time."""
+    calm = memory.settled_bare_need
+    return None if amplification is None or calm is None else amplification * calm
+
+
+def _standing(bursts: Sequence[Burst], percent: float, expected_replicas: float | None) -> int:
+    """The replicas that serve most of them; more while few have been seen, and nearer to what is expected.
+
+    Height = ((n + 0.6) q + 2 e) / (n + 2) for n bursts of the quantile q where e is expected; (1 + 0.6 / n) q without.
+    One burst of 6 where 15 are expected: (1.6 x 6 + 2 x 15) / 3 = 13.2.
+    """
+    seen = (len(bursts) + MARGIN_OF_ONE) * _quantile(bursts, percent) if bursts else 0.0
+    if expected_replicas is None:
+        height = seen / len(bursts)
+    else:
+        height = (seen + BURSTS_EXPECTED * expected_replicas) / (len(bursts) + BURSTS_EXPECTED)
+    return math.ceil(share_of_height(bursts) * height)
 
 
 def share_of_height(bursts: Iterable[Burst]) -> float:

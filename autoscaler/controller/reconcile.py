@@ -45,7 +45,7 @@ from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.parameters import Mode
 from policies.reasons import Reason
 from policies.recommenders.forecast import ForecastMode, ForecastParameters
-from policies.standing_for_bursts import RecurringBursts, recurring_bursts
+from policies.standing_for_bursts import ExpectedBursts, RecurringBursts, expected_bursts, recurring_bursts
 from policies.user_queries import user_queries
 
 logger = logging.getLogger(__name__)
@@ -166,6 +166,7 @@ class Reconciler:
         else:
             history = with_owner_of_zero(history, workload.replicas.spec, workload.is_count_ours)
         capacity = self._learn_capacity(scaler, seen, workload, now_seconds)
+        recurring = self._recall_recurring_bursts(scaler, now_seconds)
         decision_input = DecisionInput(
             now_seconds=now_seconds,
             parameters=scaler.spec.parameters,
@@ -176,7 +177,8 @@ class Reconciler:
             learned_capacity=capacity.capacity if capacity else None,
             forecast=seen.forecast,
             load_rise=self._watch_arrivals(scaler, seen, now_seconds),
-            recurring_bursts=self._recall_recurring_bursts(scaler, now_seconds),
+            recurring_bursts=recurring,
+            expected_bursts=self._expect_bursts(scaler) if recurring is None else None,
             accelerator_allowance=self._node_capacity.allowance(scaler.key) if self._node_capacity else None,
             spot_return=self._node_capacity.spot_return(scaler.key) if self._node_capacity else None,
         )
@@ -195,7 +197,13 @@ class Reconciler:
     def _recall_recurring_bursts(self, scaler: InferenceScaler, now_seconds: float) -> RecurringBursts | None:
         parameters = scaler.spec.parameters.recurring_bursts
         memory = self._histories.recall_bursts(scaler)
-        return recurring_bursts(memory, parameters.quantile_percent, parameters.within_seconds, now_seconds)
+        quantile_percent, expected = parameters.quantile_percent, parameters.expected_amplification
+        return recurring_bursts(memory, quantile_percent, parameters.within_seconds, now_seconds, expected)
+
+    def _expect_bursts(self, scaler: InferenceScaler) -> ExpectedBursts | None:
+        parameters = scaler.spec.parameters.recurring_bursts
+        memory = self._histories.recall_bursts(scaler)
+        return expected_bursts(memory, parameters.quantile_percent, parameters.expected_amplification)
 
     def _watch_bursts(
         self, scaler: InferenceScaler, decision_input: DecisionInput, decision: ScalingDecision
@@ -306,7 +314,7 @@ def _with_metrics(
         # Being blind by a bug of ours is being blind: the count is held, then the fallback rules.
         return replace(seen, metrics=ObservationUnavailable(Reason.INTERNAL_ERROR, metrics.problem))
     found = metrics.get(seen.query.key, _NOT_ASKED)
-    return replace(seen, metrics=found, workload=_without_wedged(seen.workload, found))
+    return _Seen(_without_wedged(seen.workload, found), seen.query, found, seen.forecast)
 
 
 def _without_wedged(

@@ -54,6 +54,7 @@ UNITS = {
     "behavior.scaleUp.tolerance": "share of the count",
     "behavior.scaleDown.tolerance": "share of the count",
     "forecast.missIdleCostRatio": "ratio",
+    "recurringBursts.expectedAmplification": "times the calm's load",
     "priority": "rank",
     "nodeShape.cpu": "CPUs",
 }

@@ -9,7 +9,7 @@ from pydantic import Field
 from policies.parameter_model import ParameterModel
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation, vote
-from policies.standing_for_bursts import QUANTILE_PERCENT
+from policies.standing_for_bursts import QUANTILE_PERCENT, ExpectedBursts
 from policies.wording import counted
 
 if TYPE_CHECKING:
@@ -36,15 +36,28 @@ class RecurringBurstsParameters(ParameterModel):
         le=100,
         description="Which quantile of what the last bursts took is kept ready. Default 90; 100 is the largest.",
     )
+    expected_amplification: float | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description=(
+            "How tall a burst may be that comes at any time, the first one too: so many times the calm's load at its "
+            "height, as a graph of requests a second shows it. Replicas for so much always stand ready; bursts that "
+            "are seen correct it, and count for more from the third in a day. Left out: the first is not expected."
+        ),
+    )
 
 
 def recommend_recurring_bursts(decision_input: DecisionInput) -> tuple[ScalingRecommendation, ...]:
     """The quantile of what the last bursts took at their height, with all of the replicas' time.
 
-    It votes while bursts recur, in policies with objectives: only there is the work known that a burst brings.
+    It votes while bursts recur, in policies with objectives (only there is the work known that a burst brings), and
+    always in policies that expect them.
     """
-    bursts = decision_input.recurring_bursts
-    if bursts is None or decision_input.parameters.objectives is None:
+    bursts, parameters = decision_input.recurring_bursts, decision_input.parameters
+    if decision_input.expected_bursts is not None:
+        return (_vote_for_expected(decision_input.expected_bursts),)
+    if bursts is None or (parameters.objectives is None and parameters.recurring_bursts.expected_amplification is None):
         return ()
     minutes_ago = (decision_input.now_seconds - bursts.last_began_at_seconds) / 60.0
     return (
@@ -63,4 +76,18 @@ def recommend_recurring_bursts(decision_input: DecisionInput) -> tuple[ScalingRe
             reads_replicas=False,
             is_forecast=True,
         ),
+    )
+
+
+def _vote_for_expected(bursts: ExpectedBursts) -> ScalingRecommendation:
+    return vote(
+        NAME,
+        Reason.EXPECTED_BURSTS,
+        float(bursts.replicas),
+        1.0,
+        "bursts of {} times the calm's load ({} replicas' time), which the policy expects, need",
+        {"amplification": bursts.amplification, "calmBareReplicas": bursts.calm_bare_need},
+        terms=(bursts.amplification, bursts.calm_bare_need),
+        reads_replicas=False,
+        is_forecast=True,
     )

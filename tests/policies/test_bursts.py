@@ -146,6 +146,34 @@ def test_what_is_calm(loads: list[tuple[float | None, float | None]], calm: tupl
     assert (memory.calm_bare_need, memory.calm_arrivals_per_second) == pytest.approx(calm)
 
 
+@pytest.mark.parametrize(
+    ("needs", "settled"),
+    [
+        pytest.param([3.0] * 11, None, id="less than three minutes of calm"),
+        pytest.param([3.0] * 12, 3.0, id="three minutes"),
+        pytest.param([3.0] * 12 + [1.0], 1.0, id="it falls at once"),
+        pytest.param([3.0] * 12 + [4.0], 3.05, id="and rises with the mean"),
+        pytest.param([3.0] * 12 + [18.0] * 10, 3.0, id="not in a burst"),
+        pytest.param([3.0] * 12 + [18.0] * 100, 3.0, id="nor soon after, where it goes on"),
+        pytest.param([3.0] * 12 + [18.0] * 110, 18.0, id="what lasts for half an hour is the new calm"),
+        pytest.param([18.0] * 8 + [3.0] * 4, 3.0, id="a controller that begins in a burst"),
+    ],
+)
+def test_the_calm_by_which_expected_bursts_are_measured(needs: list[float], settled: float | None) -> None:
+    memory = BurstMemory()
+    for place, need in enumerate(needs):
+        memory = watch_bursts(memory, MeasuredLoad(need, need, None), 5, TWO_MINUTES, 15.0 * place)
+    assert memory.settled_bare_need == (None if settled is None else pytest.approx(settled))
+
+
+def test_arrivals_tell_a_calm_while_nobody_knows_yet_what_a_replica_can_do() -> None:
+    memory = BurstMemory()
+    for place, need in enumerate([None] * 11 + [3.0]):
+        assert memory.settled_bare_need is None
+        memory = watch_bursts(memory, MeasuredLoad(need, need, 10.0), 5, TWO_MINUTES, 15.0 * place)
+    assert memory.settled_bare_need == 3.0
+
+
 def test_what_is_expected_or_only_advised_is_no_load() -> None:
     policy = a_policy(
         signals={"waitingRequests": {"perReplica": 1}, "tokenRate": {"perReplicaPerSecond": 5000}},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from policies.bursts import KEPT_BURSTS, Burst, BurstMemory, BurstUnderWay
 from policies.reasons import Reason
 from policies.recommenders.recurring_bursts import recommend_recurring_bursts
-from policies.standing_for_bursts import RecurringBursts, recurring_bursts
+from policies.standing_for_bursts import ExpectedBursts, RecurringBursts, expected_bursts, recurring_bursts
 from tests.builders import NOW, a_decision_input, a_policy, an_observation
 
 HOUR = 3600.0
@@ -97,6 +97,87 @@ def test_they_are_a_vote_of_what_is_to_come() -> None:
         False,
     )
     assert vote.message == "the next of recurring bursts (3 bursts so far, the last 10 min ago) needs 9"
+
+
+def a_calm(settled_bare_need: float | None, *bursts: Burst) -> BurstMemory:
+    """A pool whose calm takes all the time of so many replicas."""
+    return BurstMemory(bursts, None, settled_bare_need, 10.0, settled_bare_need)
+
+
+@pytest.mark.parametrize(
+    ("memory", "amplification", "replicas"),
+    [
+        pytest.param(a_calm(2.5), 6.0, 15, id="none seen: 0.95 of six times the calm's 2.5"),
+        pytest.param(a_calm(5.0), 6.0, 29, id="of twice the calm twice as many"),
+        pytest.param(a_calm(2.5, burst(90, 15)), 6.0, 18, id="one of as much as expected: room for a larger one"),
+        pytest.param(a_calm(2.5, burst(90, 6)), 6.0, 13, id="one that was smaller counts a third"),
+        pytest.param(a_calm(2.5, *[burst(90, 6)] * 10), 6.0, 8, id="ten that were smaller: they rule"),
+        pytest.param(a_calm(2.5, *[burst(90, 30)] * 10), 6.0, 28, id="ten that were larger rule as well"),
+    ],
+)
+def test_what_is_expected_gives_way_to_what_is_seen(memory: BurstMemory, amplification: float, replicas: int) -> None:
+    found = expected_bursts(memory, 90.0, amplification)
+    assert found == ExpectedBursts(replicas, amplification, memory.settled_bare_need or 0.0)
+
+
+@pytest.mark.parametrize(
+    ("memory", "amplification"),
+    [
+        pytest.param(a_calm(2.5), None, id="the policy expects none"),
+        pytest.param(a_calm(None), 6.0, id="of no calm is known yet"),
+    ],
+)
+def test_none_are_expected(memory: BurstMemory, amplification: float | None) -> None:
+    assert expected_bursts(memory, 90.0, amplification) is None
+
+
+def test_while_they_recur_what_is_expected_still_counts_as_two() -> None:
+    memory = a_calm(2.5, burst(20, 6))
+    found, without = (recurring_bursts(memory, 90.0, HOUR, NOW, amplification) for amplification in (6.0, None))
+    assert found is not None
+    assert without is not None
+    assert (found.replicas, without.replicas) == (13, 10)
+
+
+@given(st.lists(st.integers(2, 500), max_size=KEPT_BURSTS), st.floats(1.0, 50.0), st.floats(0.0, 50.0))
+def test_who_expects_more_never_gets_fewer(peaks: list[int], amplification: float, more: float) -> None:
+    memory = a_calm(3.0, *(burst(90, peak) for peak in peaks))
+    less, larger = (expected_bursts(memory, 90.0, each) for each in (amplification, amplification + more))
+    assert less is not None
+    assert larger is not None
+    assert less.replicas <= larger.replicas
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        pytest.param({"objectives": {}}, id="with objectives"),
+        pytest.param(
+            {"signals": {"tokenRate": {"perReplicaPerSecond": 5000}}}, id="by what the policy says of a replica"
+        ),
+    ],
+)
+def test_expected_bursts_vote_before_any_was_seen(votes: dict[str, object]) -> None:
+    policy = a_policy(recurringBursts={"expectedAmplification": 6}, **votes)
+    decision_input = replace(a_decision_input(policy, an_observation({})), expected_bursts=ExpectedBursts(15, 6.0, 2.5))
+    (vote,) = recommend_recurring_bursts(decision_input)
+    assert (vote.replicas, vote.reason, vote.is_forecast, vote.reads_replicas) == (
+        15.0,
+        Reason.EXPECTED_BURSTS,
+        True,
+        False,
+    )
+    assert vote.message == "bursts of 6 times the calm's load (2.50 replicas' time), which the policy expects, need 15"
+
+
+def test_bursts_that_recur_vote_in_every_policy_that_expects_them() -> None:
+    policy = a_policy(
+        signals={"tokenRate": {"perReplicaPerSecond": 5000}}, recurringBursts={"expectedAmplification": 6}
+    )
+    (vote,) = recommend_recurring_bursts(
+        replace(a_decision_input(policy, an_observation({})), recurring_bursts=EXPECTED)
+    )
+    assert (vote.replicas, vote.reason) == (9.0, Reason.RECURRING_BURSTS)
 
 
 @pytest.mark.parametrize(
