@@ -59,7 +59,7 @@ def test_the_examples_are_applied(own_control_plane: ControlPlane) -> None:
     own_control_plane.create_namespace("inference")
     own_control_plane.kubectl("apply", "--server-side", "--validate=strict", "-f", DEPLOY / "examples")
     scalers = own_control_plane.kubectl("get", "isc", "-n", "inference", "--no-headers").splitlines()
-    names = {"agents", "llama-8b", "queue-depth"}
+    names = {"agents", "agents-in-bursts", "llama-8b", "queue-depth"}
     names |= {f"llama-70b{part}" for part in ("", "-decode", "-prefill", "-split")}
     assert {line.split()[0] for line in scalers} == names
     assert own_control_plane.kubectl("get", "apool", "--no-headers").split()[0] == "h100-interactive"

@@ -10,6 +10,7 @@ import yaml
 
 from autoscaler.api.accelerator_pool import AcceleratorPool, parse_accelerator_pool
 from autoscaler.api.inference_scaler import EngineName, InferenceScaler, InferenceScalerSpec, parse_inference_scaler
+from policies.capacity.objectives import LatencyObjectives
 from policies.constraints.behavior import PolicyType, ScalingPolicy
 from policies.constraints.missing_data import FallbackBehavior
 from policies.parameters import Mode
@@ -60,6 +61,13 @@ def test_agents() -> None:
     assert spec.missing_data.fallback is not None
     assert spec.missing_data.fallback.behavior is FallbackBehavior.CURRENT_IF_HIGHER
     assert spec.missing_data.fallback.replicas == 8
+
+
+def test_agents_in_bursts_says_how_tall_the_first_may_be_and_states_no_vote() -> None:
+    spec = spec_of("agents-in-bursts.yaml")
+    assert spec.recurring_bursts.expected_amplification == 6
+    assert spec.parameters.objectives == LatencyObjectives()
+    assert not any(value for value in spec.signals.model_dump().values())
 
 
 def test_queue_depth() -> None:

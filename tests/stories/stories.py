@@ -32,6 +32,15 @@ STORIES = (
         policy={"signals": {}, "recurringBursts": {"withinSeconds": 1800}},
     ),
     Story(
+        "expected-bursts",
+        "The same load; the policy says how tall bursts are that it expects.",
+        (
+            *((0, 3), (15, 3), (15.1, 10.5), (18, 10.5), (18.1, 3), (30, 3), (30.1, 10), (33, 10), (33.1, 3)),
+            *((45, 3), (45.1, 9), (48, 9), (48.1, 3), (85, 3)),
+        ),
+        policy={"signals": {}, "recurringBursts": {"withinSeconds": 1800, "expectedAmplification": 3.5}},
+    ),
+    Story(
         "prometheus-outage",
         "Prometheus is out of reach for ten minutes. The load falls just before and doubles meanwhile.",
         ((0, 7), (10, 7), (12, 3), (16, 3), (18, 6), (45, 6)),
