@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -103,17 +104,24 @@ class DecisionStep(NamedTuple):
         return self.after != self.before or self.reason not in NEUTRAL
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so that the sentence is made once
 class ScalingDecision:
     """The count, who asked for it (`binding` is the largest vote), what limited it, and what to remember next."""
 
     desired_replicas: int
     reason: Reason
-    message: str
     recommendations: tuple[ScalingRecommendation, ...]
     binding: str | None
     steps: tuple[DecisionStep, ...]
     next_history: ScalingHistory
+    situation: Situation = field(repr=False, compare=False)
+
+    @cached_property
+    def message(self) -> str:
+        """The decision in one sentence. Made for the first who reads it: in a replay most are read by nobody."""
+        without_forecast = _without_forecast(self.situation, self.desired_replicas)
+        telling = (step.message for step in self.steps if step.is_telling)
+        return explain(self.situation, self.desired_replicas, [without_forecast, *telling])
 
 
 def decide(decision_input: DecisionInput) -> ScalingDecision:
@@ -128,13 +136,11 @@ def decide(decision_input: DecisionInput) -> ScalingDecision:
     return ScalingDecision(
         desired_replicas=replicas,
         reason=_reason(situation, telling),
-        message=explain(
-            situation, replicas, [_without_forecast(situation, replicas), *(step.message for step in telling)]
-        ),
         recommendations=(*situation.recommendations, *situation.advice),
         binding=situation.binding.recommender if situation.binding else None,
         steps=steps,
         next_history=_next_history(situation, steps, replicas),
+        situation=situation,
     )
 
 

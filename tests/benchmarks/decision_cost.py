@@ -41,13 +41,15 @@ def measure() -> list[Figure]:
     last_began_at_seconds = decision_input.now_seconds - 400.0
     bursts = RecurringBursts(12, 20, 60.0, last_began_at_seconds, calm_replicas=8)
     in_bursts = replace(decision_input, recurring_bursts=bursts)
-    decision = decide(decision_input)
+    decision, decide_in_bursts = decide(decision_input), decide(in_bursts)
     outcome = ActuationOutcome(Reason.READY_FOR_NEW_SCALE, "the count is as wanted")
     record = record_decision("inference", "llama-70b", decision_input, decision, outcome)
     line = record.to_json_line()
     return [
         Figure("one decision", _microseconds(lambda: decide(decision_input)), "<= 150 us"),
         Figure("the same while bursts recur", _microseconds(lambda: decide(in_bursts)), "<= 150 us"),
+        Figure("its sentence, where it is read", _microseconds(lambda: replace(decision).message)),
+        Figure("its sentence while bursts recur", _microseconds(lambda: replace(decide_in_bursts).message)),
         Figure(
             "its record, where one is kept",
             _microseconds(lambda: record_decision("a", "b", decision_input, decision, outcome).to_json_line()),
