@@ -14,11 +14,19 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
 
-def mean_ignoring_missing(values: FloatArray, otherwise: FloatArray) -> FloatArray:
+def mean_ignoring_missing(values: FloatArray, otherwise: FloatArray | float) -> FloatArray:
     """Mean over the first axis of what is not NaN; `otherwise` where nothing is known."""
     known = np.isfinite(values)
     count = known.sum(axis=0)
     total = np.where(known, values, 0.0).sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), otherwise)
+
+
+def means_ignoring_missing(values: FloatArray, starts: IntArray, otherwise: FloatArray) -> FloatArray:
+    """The same of each part of the first axis, parts beginning at `starts`: (parts, ...)."""
+    known = np.isfinite(values)
+    count = np.add.reduceat(known, starts, axis=0, dtype=np.int64)
+    total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=0)
     return np.where(count > 0, total / np.maximum(count, 1), otherwise)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 SECONDS_PER_DAY = 86_400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so that what follows from them is worked out once
 class ForecastingParameters:
     """Shape of a fleet's forecast: bins, steps ahead and quantile levels."""
 
@@ -28,12 +29,12 @@ class ForecastingParameters:
         if self.steps < 1 or tuple(sorted(self.levels)) != self.levels or not 0 < self.levels[0] <= self.levels[-1] < 1:
             raise ValueError(f"steps={self.steps}, levels={self.levels}: need >= 1 step and ascending levels in (0, 1)")
 
-    @property
+    @cached_property
     def day_bins(self) -> int:
         """Bins per day, the season."""
         return SECONDS_PER_DAY // self.bin_seconds
 
-    @property
+    @cached_property
     def hour_bins(self) -> int:
         """Bins per hour, at least 1."""
         return max(1, self.day_bins // 24)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from forecasting import parameters as chosen
-from forecasting.arrays import FloatArray, IntArray, TimeRing, mean_ignoring_missing, within
+from forecasting.arrays import FloatArray, TimeRing, mean_ignoring_missing, means_ignoring_missing, within
 from forecasting.parameters import ForecastingParameters
 from forecasting.recursive_ridge import RecursiveRidge
 
 PRIOR = np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0, 0.0])
 RELATIVE_PENALTIES = np.array([*[1.0] * 8, 0.2])
-REMEMBERED_DAYS = 6
+REMEMBERED_DAYS = 5
+ERRORS, HOUR_MEANS = 0, 1
 OUTLIER = 12.0  # times the day-long mean: larger errors count as this
 SMALLEST_TELLING_SHARE = 0.001
 SMALLEST_TARGET = 0.05  # times the day-long mean
@@ -31,15 +32,21 @@ class ResidualScale:
     def __init__(self, pools: int, parameters: ForecastingParameters) -> None:
         self._parameters = parameters
         day, shape = parameters.day_bins, (pools, parameters.steps)
-        self._errors = TimeRing(REMEMBERED_DAYS * day, shape)
-        self._hour_sums = TimeRing(REMEMBERED_DAYS * day, shape)
+        # Of each bin its errors, and in the row of HOUR_MEANS their means over the hours before and after it.
+        self._remembered = TimeRing(REMEMBERED_DAYS * day, (2, *shape))
         half_lives = np.array([max(2, day // 48), max(3, day // 12), day])[:, None, None]
         self._rates = 1 - 0.5 ** (1 / half_lives)
         self._levels = np.full((len(half_lives), *shape), np.nan)  # quick, middle, slow
         ahead = np.arange(1, parameters.steps + 1)
         self._around_lags = np.arange(2 * parameters.hour_bins, -1, -1)
-        self._day_lags = np.arange(1, 6)[:, None] * day - ahead
-        self._hour_lags = np.arange(1, 25)[:, None] * parameters.hour_bins - ahead
+        day_lags = np.arange(1, REMEMBERED_DAYS + 1)[:, None] * day - ahead
+        hour_lags = np.arange(1, 25)[:, None] * parameters.hour_bins - ahead
+        # What is usual at this time of day, to the bin, and at this minute of the hour: a mean of each is taken.
+        self._seasonal_lags = np.concatenate([day_lags, day_lags, hour_lags])
+        self._seasonal_rows = np.repeat([HOUR_MEANS, ERRORS, ERRORS], [len(day_lags), len(day_lags), len(hour_lags)])
+        self._seasonal_starts = np.array([0, len(day_lags), 2 * len(day_lags)])
+        self._seasonal_steps = ahead - 1
+        self._is_to_come = self._seasonal_lags < 0  # later than the newest bin
         # Errors of later steps tell less, and overlap: their ratios are trusted less.
         penalties = chosen.SCALE_PENALTY * np.outer(np.arange(1, parameters.steps + 1), RELATIVE_PENALTIES)
         self._ridge = RecursiveRidge(
@@ -54,11 +61,12 @@ class ResidualScale:
         """
         slow = self._levels[2]
         errors = np.where(np.isfinite(slow), np.minimum(absolute_errors, OUTLIER * slow + 1e-12), absolute_errors)
-        self._errors.write(now, errors)
+        remembered = self._remembered
+        remembered.rows[now % remembered.length, ERRORS] = errors
         reach = self._parameters.hour_bins
         if now >= reach:
-            around = self._errors.read_lags(self._around_lags, now)
-            self._hour_sums.write(now - reach, mean_ignoring_missing(around, np.full(errors.shape, np.nan)))
+            around = remembered.rows[(now - self._around_lags) % remembered.length, ERRORS].astype(np.float64)
+            remembered.rows[(now - reach) % remembered.length, HOUR_MEANS] = mean_ignoring_missing(around, np.nan)
         target = np.log(np.maximum(errors, SMALLEST_TARGET * slow) + 1e-12) - np.log(slow + 1e-12)
         is_telling = slow > SMALLEST_TELLING_SHARE * typical[:, None]
         self._ridge.learn(now, np.where(is_telling, target - MEAN_LOG_OF_ABSOLUTE_ERROR, np.nan))
@@ -86,18 +94,12 @@ class ResidualScale:
         return scale
 
     def _seasonal_levels(self, now: int, slow: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        otherwise = slow.T
-        usual = mean_ignoring_missing(self._of_steps(self._hour_sums, self._day_lags, now), otherwise)
-        to_the_bin = mean_ignoring_missing(self._of_steps(self._errors, self._day_lags, now), otherwise)
-        same_minute = mean_ignoring_missing(self._of_steps(self._errors, self._hour_lags, now), otherwise)
+        bins = (now - self._seasonal_lags) % self._remembered.length
+        rows = self._remembered.rows[bins, self._seasonal_rows[:, None], :, self._seasonal_steps]
+        known = rows.astype(np.float64)  # lags, steps, pools
+        known[self._is_to_come] = np.nan
+        usual, to_the_bin, same_minute = means_ignoring_missing(known, self._seasonal_starts, slow.T)
         return usual.T, to_the_bin.T, same_minute.T
-
-    @staticmethod
-    def _of_steps(ring: TimeRing, lags: IntArray, now: int) -> FloatArray:
-        """What the ring holds of each step at its own `lags` (lags, steps), as (lags, steps, pools)."""
-        rows: FloatArray = ring.rows[(now - lags) % ring.length, :, np.arange(lags.shape[1])].astype(np.float64)
-        rows[lags < 0] = np.nan  # later than the newest bin
-        return rows
 
 
 def _restlessness(window: FloatArray) -> FloatArray:
