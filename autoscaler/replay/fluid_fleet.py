@@ -75,13 +75,13 @@ class FluidFleet:
     def _observe(self, query: PoolQuery, now_seconds: float) -> MetricsObservation:
         pool, flow = self._pool, self._pool.flow
         ready = pool.replicas.ready
-        values = self._per_replica(ready) if ready else {}
+        values = self._per_replica(ready) if ready else dict.fromkeys(replica_signals(query.engine), 0.0)
         is_busy = ready > 0 and flow.served_per_second > 0
         return MetricsObservation(
             signals={
-                signal: _equal_parts(values.get(signal, 0.0), ready)
+                signal: _equal_parts(values[signal], ready)
                 for signal in replica_signals(query.engine)
-                if signal in values or not ready
+                if signal in values
             },
             queries={name: self._answer(name, text, now_seconds) for name, text in query.queries.items()},
             ready_replicas=ready,
@@ -138,4 +138,4 @@ class FluidFleet:
 
 def _equal_parts(value: float, replicas: int) -> PoolSignal:
     """One signal of replicas that are all alike."""
-    return PoolSignal(total=value * replicas, maximum=value if replicas else 0.0, fresh_replicas=replicas)
+    return PoolSignal(value * replicas, value if replicas else 0.0, replicas)

@@ -69,6 +69,7 @@ class FluidPool:
         self._started_at = started_at_seconds
         self._limits: dict[tuple[int, int], ReplicaLimits] = {}
         self._busy: tuple[Flow, BusyReplica] | None = None
+        self._shown: tuple[ReplicaCounts, tuple[LivePod, ...]] | None = None  # until the replicas change
         self._pages: ScrapedPages | None = None
         self._counted = [0.0, 0.0, 0.0]  # by each replica that was there throughout: requests, prompt, answer tokens
         # The second one that is spawned, as in a simulated pool: the k-th pod of a run has the same cold start in both.
@@ -85,19 +86,12 @@ class FluidPool:
     @property
     def replicas(self) -> ReplicaCounts:
         """The replicas as the API server would show them."""
-        return ReplicaCounts(
-            spec=self._spec_replicas,
-            status=self._replicas.pods,
-            ready=len(self._replicas.ready),
-            starting=len(self._replicas.starting),
-            terminating=len(self._replicas.draining),
-        )
+        return self._as_shown()[0]
 
     @property
     def pods(self) -> tuple[LivePod, ...]:
         """The pods that exist and do not terminate."""
-        ready = [LivePod(pod.name, pod.name, True, pod.ready_at) for pod in self._replicas.ready]
-        return (*ready, *(LivePod(pod.name, pod.name, False, None) for pod in self._replicas.starting))
+        return self._as_shown()[1]
 
     @property
     def gateway_queue(self) -> int:
@@ -139,6 +133,7 @@ class FluidPool:
         self._spec_replicas = replicas
         answer_seconds = self.flow.output_tokens * self.busy_replica.token_gap_seconds
         self._replicas.set_wanted(replicas, self.now_seconds, min(answer_seconds, self.setup.drain_grace_seconds))
+        self._shown = None
 
     def explain_last_change(self, reason: str, message: str) -> None:
         """Gives the newest change of the count the policy's words."""
@@ -200,11 +195,28 @@ class FluidPool:
         return self._limits[key]
 
     def _change_replicas(self) -> None:
-        for pod in self._replicas.start_ready(self.now_seconds):
+        started = self._replicas.start_ready(self.now_seconds)
+        for pod in started:
             self.seen_starts.add(ObservedStart(None, None, self.now_seconds - pod.created_at))
         draining = self._replicas.draining
         if draining:
             self._replicas.draining = [pod for pod in draining if pod.ends_at > self.now_seconds]
+        if started or draining:
+            self._shown = None
+
+    def _as_shown(self) -> tuple[ReplicaCounts, tuple[LivePod, ...]]:
+        if self._shown is None:
+            starting, ready = self._replicas.starting, self._replicas.ready
+            counts = ReplicaCounts(
+                spec=self._spec_replicas,
+                status=self._replicas.pods,
+                ready=len(ready),
+                starting=len(starting),
+                terminating=len(self._replicas.draining),
+            )
+            serving = [LivePod(pod.name, pod.name, True, pod.ready_at) for pod in ready]
+            self._shown = counts, (*serving, *(LivePod(pod.name, pod.name, False, None) for pod in starting))
+        return self._shown
 
     def _page(self) -> ServingSnapshot:
         ready, busy = max(1, len(self._replicas.ready)), self.busy_replica

@@ -71,10 +71,11 @@ def _gap_seconds(law: StepLaw, sequences: float, input_tokens: float, output_tok
     prefill_tokens = sequences * inputs / outputs  # of a mean step
     in_one_step = min(float(law.maximum_batched_tokens), max(inputs, prefill_tokens))
     decoding = law.seconds_per_decode_token * sequences
-    with_prompt = math.hypot(
-        law.weight_seconds(sequences + in_one_step), law.seconds_per_prefill_token * in_one_step + decoding
-    )
-    without = math.hypot(law.weight_seconds(sequences), decoding)
+    weights = weights_with_prompt = law.weight_read_seconds
+    if law.expert_read_seconds:
+        weights, weights_with_prompt = law.weight_seconds(sequences), law.weight_seconds(sequences + in_one_step)
+    with_prompt = math.hypot(weights_with_prompt, law.seconds_per_prefill_token * in_one_step + decoding)
+    without = math.hypot(weights, decoding)
     return (
         law.step_overhead_seconds
         + law.seconds_per_sequence * sequences

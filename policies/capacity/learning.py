@@ -67,8 +67,12 @@ def learn_capacity(memory: CapacityMemory | None, evidence: CapacityEvidence) ->
     metrics = evidence.metrics
     if isinstance(metrics, ObservationUnavailable):
         return memory
-    memory = _with_ready(memory, evidence)
-    memory = replace(memory, rates=_smoothed(memory.rates, metrics, evidence.now_seconds))
+    memory = replace(
+        memory,
+        ready_replicas=evidence.replicas.serving,
+        steady_since_seconds=_steady_since(memory, evidence),
+        rates=_smoothed(memory.rates, metrics, evidence.now_seconds),
+    )
     measured_at = metrics.latency.measured_at_seconds
     if measured_at is None:
         return memory
@@ -97,6 +101,13 @@ def _of_this_template(memory: CapacityMemory | None, evidence: CapacityEvidence)
 def _not_after(memory: CapacityMemory, now_seconds: float) -> CapacityMemory:
     """The memory with what it calls the future as of now: a clock was set back, and must not stop the learning."""
     rates, since = memory.rates, memory.steady_since_seconds
+    newest_seconds = max(
+        memory.measured_at_seconds,
+        -math.inf if since is None else since,
+        -math.inf if rates is None else rates.at_seconds,
+    )
+    if newest_seconds <= now_seconds:
+        return memory
     return replace(
         memory,
         measured_at_seconds=min(memory.measured_at_seconds, now_seconds),
@@ -105,11 +116,11 @@ def _not_after(memory: CapacityMemory, now_seconds: float) -> CapacityMemory:
     )
 
 
-def _with_ready(memory: CapacityMemory, evidence: CapacityEvidence) -> CapacityMemory:
-    ready, since = evidence.replicas.serving, memory.steady_since_seconds
-    if since is None or ready > memory.ready_replicas:
-        since = evidence.now_seconds
-    return replace(memory, ready_replicas=ready, steady_since_seconds=since)
+def _steady_since(memory: CapacityMemory, evidence: CapacityEvidence) -> float:
+    since = memory.steady_since_seconds
+    if since is None or evidence.replicas.serving > memory.ready_replicas:
+        return evidence.now_seconds
+    return since
 
 
 def _smoothed(before: SmoothedRates | None, metrics: MetricsObservation, now_seconds: float) -> SmoothedRates | None:

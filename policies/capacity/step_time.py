@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 # Prompt tokens that an engine puts into one step at most: the default of vLLM and TensorRT-LLM on large accelerators.
 STEP_PROMPT_TOKENS = 8192.0
@@ -59,8 +60,7 @@ class StepTimeLaw:
         return added + self.per_pair * computed_tokens * (cached_tokens + computed_tokens / 2)
 
 
-@dataclass(frozen=True, slots=True)
-class StepLoad:
+class StepLoad(NamedTuple):
     """The mean step of a replica: sequences that decode, context of each, and prompts that begin, by their tokens."""
 
     decoding: float
