@@ -40,7 +40,7 @@ class LoadHistory:
         day = parameters.day_bins
         self.now = -1
         self.clean = TimeRing(day + 2, (pools,))  # to yesterday, and the bin before
-        self.capped = TimeRing(chosen.HISTORY_DAYS * day, (pools,))
+        self.capped = TimeRing(max(chosen.PROFILE_DAYS) * day, (pools,))  # the farthest lag is a little less
         self.loads = np.full(pools, np.nan)
         self.profiles = np.full((parameters.steps + 1, pools), np.nan)
         self.is_missing: BoolArray = np.ones(pools, np.bool_)

@@ -28,7 +28,9 @@ class RecursiveRidge:
         self._decay = 0.5 ** (1 / half_life_bins)
         self._penalty = np.stack([np.diag(of_step) for of_step in penalties])
         self._prior = prior
-        self._moments = np.zeros((pools, steps, features, features))
+        # A is symmetric: of each pair of equal elements one is kept.
+        self._first, self._second = np.triu_indices(features)
+        self._moments = np.zeros((pools, steps, len(self._first)))
         self._products = np.zeros((pools, steps, features))
         self._rows = TimeRing(block_bins + steps, (pools, steps, features))
         self._targets = TimeRing(block_bins, (pools, steps))
@@ -59,8 +61,10 @@ class RecursiveRidge:
             known = np.isfinite(target)
             weighted = np.where(known[..., None] & np.isfinite(rows), rows, 0.0)
             aged = weighted * ages[None, :, None]
-            self._moments[group, step] += aged.transpose(0, 2, 1) @ weighted
+            self._moments[group, step] += (aged.transpose(0, 2, 1) @ weighted)[:, self._first, self._second]
             self._products[group, step] += np.einsum("bkp,bk->bp", aged, np.where(known, target, 0.0))
-        moments = self._moments[group]
+        kept = self._moments[group]
+        moments = np.empty((*kept.shape[:2], self._prior.size, self._prior.size))
+        moments[..., self._first, self._second] = moments[..., self._second, self._first] = kept
         right = self._products[group] - moments @ self._prior
         self.weights[group] = self._prior + np.linalg.solve(moments + self._penalty, right[..., None])[..., 0]
