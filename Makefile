@@ -76,8 +76,11 @@ proof-karpenter: setup system-programs programs ## a real Karpenter: down for tw
 reference: setup ## write the generated pages anew: the decision record, the knobs
 	@$(BIN)/python -m autoscaler.reference
 
-bench-capacity: setup ## how near a learned capacity comes to the truth in simulation, and what a wrong one costs (10 min)
-	@$(BIN)/python -m tests.benchmarks.capacity
+SEEDS ?= 1
+PROFILES ?=
+TABLE ?=
+bench-capacity: setup ## how near a learned capacity comes to the truth in simulation, and what a wrong one costs (7 min for each of SEEDS=1); TABLE=learning or wrong, PROFILES=8b
+	@$(BIN)/python -m tests.benchmarks.capacity --seeds $(SEEDS) --profiles '$(PROFILES)' $(if $(TABLE),--only $(TABLE))
 
 ONLY ?= speed sampling
 bench-replay: setup ## the replay's speed and sampling, in simulation; ONLY= for the policy's rows too, which take long; ONLY='azure wave' for some

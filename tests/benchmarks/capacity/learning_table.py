@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from rich.table import Table
 
-from tests.benchmarks.capacity.pools import benchmark_pools
-from tests.learning_pools import LearningRun, learning_run, true_requests_per_second
+from tests.benchmarks.capacity.learned_pools import LearnedPool
+from tests.learning_pools import LearningRun
 
 MINUTES = (10, 15, 30, 60, 90, 120)
 # What the pool's first minutes cost is that of its first size.
@@ -14,7 +16,7 @@ SETTLED_SECONDS = 1200.0
 GOOD_SHARE = 0.995
 
 
-def measure_learning(part_of_name: str, seeds: int) -> Table:
+def learning_table(pools: Sequence[LearnedPool]) -> Table:
     """A row a pool: error of the capacity after so many minutes, safe utilisation, what the requests got, the cost."""
     table = Table(title="Capacity learned in simulation, 2 h (goal: within 15 % of the truth at the end)")
     for heading in ("replica", "requests", "truth/s", *(f"{minute} min" for minute in MINUTES), "90th percentile"):
@@ -22,9 +24,8 @@ def measure_learning(part_of_name: str, seeds: int) -> Table:
     for heading in ("u", "met", "replica h / work h", "nearest"):
         table.add_column(heading, justify="left" if heading == "nearest" else "right")
     last, crude = [], []
-    for pool in benchmark_pools(part_of_name, seeds):
-        truth = true_requests_per_second(pool.profile, pool.shape)
-        run = learning_run(pool.profile, pool.shape, truth, seed=100 + pool.seed)
+    for learned in pools:
+        pool, run = learned.pool, learned.run
         errors = [run.error_at(60.0 * minute - 15.0) for minute in MINUTES]
         last.append(abs(errors[-1] if errors[-1] is not None else 1.0))
         crude.append(abs(upper_decile_error(run)))
@@ -32,10 +33,10 @@ def measure_learning(part_of_name: str, seeds: int) -> Table:
         table.add_row(
             pool.name,
             str(pool.shape),
-            f"{truth:.2f}",
+            f"{run.true_requests_per_second:.2f}",
             *("-" if error is None else f"{error:+.0%}" for error in errors),
             f"{upper_decile_error(run):+.0%}",
-            f"{run.memory.safe_utilization:.2f}",
+            f"{run.memory.capacity.safe_utilization:.2f}",
             f"{run.attainment_after(SETTLED_SECONDS):.2%}",
             f"{run.result.replica_hours / (4.0 * run.result.hours):.2f}",
             capacity.law if capacity else "",
