@@ -24,7 +24,7 @@ from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation
 
 # Grows when a field or a default changes its meaning or goes away, not when a field is added.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 JsonObject = dict[str, Any]  # a document whose members are read by their names
 # What all signals of one scrape share is written at the first one alone, and at those where it is otherwise.

@@ -14,10 +14,10 @@ from policies.constraints.constraint import Constraint
 from policies.constraints.leaving_replicas import replace_leaving
 from policies.constraints.missing_data import is_refusal, limit_by_missing_data
 from policies.constraints.mode import limit_by_mode
+from policies.constraints.node_move import judge_move, move_to_other_nodes
 from policies.constraints.passing_burst import limit_in_passing_burst
 from policies.constraints.rate_limit import limit_by_rate
 from policies.constraints.replica_bounds import bounds_at, limit_to_bounds
-from policies.constraints.spot_return import judge_return, return_to_spot
 from policies.constraints.stabilization import limit_by_stabilization, longest_window_seconds
 from policies.constraints.stuck_replicas import replace_stuck
 from policies.constraints.tolerance import limit_by_tolerance
@@ -64,8 +64,8 @@ STEPS_IN_BURSTS_WITH_STUCK_REPLICAS = with_passing_burst_step(STEPS_WITH_STUCK_R
 # The step by which replicas on nodes that are about to go are replaced: after all that a plan is limited by.
 LEAVING_STEP = "leavingReplicas"
 # The step after it, by which replicas go back from on demand to spot. What the two add is beside the plan.
-RETURN_STEP = "spotReturn"
-BESIDE_THE_PLAN = frozenset({LEAVING_STEP, RETURN_STEP})
+MOVE_STEP = "nodeMove"
+BESIDE_THE_PLAN = frozenset({LEAVING_STEP, MOVE_STEP})
 # A pool that we have put to sleep wakes up straight to the count that is asked for.
 STEPS_ASLEEP: Mapping[str, Constraint] = MappingProxyType(
     {
@@ -209,8 +209,8 @@ def _table_for(situation: Situation) -> tuple[Mapping[str, Constraint], int]:
         table = STEPS_IN_BURSTS_WITH_STUCK_REPLICAS if counts.stuck else STEPS_IN_BURSTS
     if counts.leaving or situation.replaced_replicas:
         table = with_leaving_step(table)
-    is_on_both = situation.decision_input.spot_return is not None or situation.history.spot_return is not None
-    return _before_mode(table, RETURN_STEP, return_to_spot) if is_on_both else table, proposed
+    is_on_both = situation.decision_input.node_move is not None or situation.history.node_move is not None
+    return _before_mode(table, MOVE_STEP, move_to_other_nodes) if is_on_both else table, proposed
 
 
 def with_leaving_step(table: Mapping[str, Constraint]) -> Mapping[str, Constraint]:
@@ -258,9 +258,7 @@ def _next_history(situation: Situation, steps: tuple[DecisionStep, ...], desired
             (desired_replicas - step.before for step in steps if step.name in BESIDE_THE_PLAN), default=0
         ),
         replaced_of_seen=situation.replaced_replicas,
-        spot_return=next(
-            (judge_return(situation, step.before).memory for step in steps if step.name == RETURN_STEP), None
-        ),
+        node_move=next((judge_move(situation, step.before).memory for step in steps if step.name == MOVE_STEP), None),
         blind_since_seconds=sight.blind_since_seconds,
         consecutive_good_readings=sight.consecutive_good_readings,
         is_in_fallback=sight.is_in_fallback,

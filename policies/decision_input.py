@@ -10,9 +10,9 @@ from policies.capacity.learned_capacity import LearnedCapacity
 from policies.cold_start import ColdStart, learn_cold_start
 from policies.history import ScalingHistory
 from policies.load.rise import LoadRise
+from policies.node_move import NodeMove
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.parameters import ScalingParameters
-from policies.spot_return import SpotReturn
 from policies.standing_for_bursts import ExpectedBursts, RecurringBursts
 
 
@@ -27,7 +27,7 @@ class DecisionInput:
     `recurring_bursts` are those that the pool may expect again; None: there are none.
     `expected_bursts` are those that the policy expects while none recur; None: it expects none, or no calm is known.
     `accelerator_allowance` is the pool's share where accelerators have a ceiling; None: nothing limits them.
-    `spot_return` is what its nodes say of a way back to spot; None: its target does not run on both kinds of nodes.
+    `node_move` is what its nodes say of a move to the other kind; None: its target does not run on both kinds of nodes.
     """
 
     now_seconds: float
@@ -42,7 +42,7 @@ class DecisionInput:
     recurring_bursts: RecurringBursts | None = None
     expected_bursts: ExpectedBursts | None = None
     accelerator_allowance: AcceleratorAllowance | None = None
-    spot_return: SpotReturn | None = None
+    node_move: NodeMove | None = None
 
     @property
     def cold_start(self) -> ColdStart:

@@ -51,7 +51,7 @@ class PoolBill:
 
     `standing` are the nodes that stay, `deleting` those that go and still cost; `kept` is spent whatever is decided.
     `wishes` begin with the highest priority. `spare_nodes` (on demand) are wanted after all replicas of all pools, and
-    then `returning_nodes`, which come on spot beside all that stands before as many go on demand.
+    then what one node costs (`moving`) that comes beside all that stands before one of the other kind goes.
     """
 
     pool: str
@@ -61,7 +61,7 @@ class PoolBill:
     minimum_nodes: int = 0
     wishes: tuple[NodeWish, ...] = ()
     spare_nodes: int = 0
-    returning_nodes: int = 0
+    moving: int = 0
     kept: int = 0
 
     @property
@@ -120,7 +120,7 @@ def _grant(priority: int, left: int, bills: Sequence[PoolBill], granted: dict[st
 
 
 def _limits(ceiling_per_hour: int, bills: Sequence[PoolBill], granted: Mapping[str, int]) -> dict[str, int]:
-    """What limits may let pools spend beside all that stands: what is granted, then spare and returning nodes."""
+    """What limits may let pools spend beside all that stands: what is granted, then spare nodes and those that move."""
     free = max(0, ceiling_per_hour - sum(bill.standing + bill.deleting for bill in bills))
     limits: dict[str, int] = {}
     for bill in sorted(bills, key=lambda bill: bill.rank):
@@ -135,8 +135,7 @@ def _limits(ceiling_per_hour: int, bills: Sequence[PoolBill], granted: Mapping[s
         free -= more
         limits[bill.pool] = min(spare, paid) if more == 0 else paid + more
     for bill in sorted(bills, key=lambda bill: bill.rank):
-        returning = bill.returning_nodes * bill.cost.spot_node
-        if 0 < returning <= free:
-            free -= returning
-            limits[bill.pool] = max(limits[bill.pool], bill.standing) + returning
+        if 0 < bill.moving <= free:
+            free -= bill.moving
+            limits[bill.pool] = max(limits[bill.pool], bill.standing) + bill.moving
     return limits

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from policies.capacity_split import CapacityType
 from policies.constraints.behavior import ScalingBehavior, ScalingPolicy
 
 # Longer silence than this between two decisions means that the time between them was not seen. Two missed 30 s ticks.
@@ -32,20 +33,22 @@ class ScaleEvent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ReturnMemory:
-    """How far a way back to spot has come: `moved_replicas` stand beside the plan for it since `begun_at_seconds`.
+class MoveMemory:
+    """How far a move to nodes of the other kind has come: `moved_replicas` stand beside the plan for it.
 
-    Before one, `settled_since_seconds` is since when nothing else has gone on; after one that came to nothing,
-    `rests_until_seconds` is when the next may begin. `nodes_before` were on demand beyond the floor when the last one
-    began.
+    It has gone on since `begun_at_seconds`. Before one, `settled_since_seconds` is since when nothing else has gone on;
+    after one that came to nothing, `rests_until_seconds` is when the next may begin. `nodes_before` were beyond the
+    floor when the last one began, and `failures` came to nothing in a row.
     """
 
     settled_since_seconds: float | None = None
     moved_replicas: int = 0
     begun_at_seconds: float | None = None
-    on_spot_before: int = 0  # replicas that served on spot then
+    there_before: int = 0  # replicas that served on the other kind then
     rests_until_seconds: float | None = None
     nodes_before: int | None = None
+    to: CapacityType = CapacityType.SPOT
+    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class ScalingHistory:
     uneven_measurements: int = 0  # how many of them in a row have diverged, up to what is believed
     replaced_replicas: int = 0  # of the last desired: beyond the plan, in place of replicas that were about to go
     replaced_of_seen: int = 0  # the same of the last seen ones, which stand where that was never written
-    spot_return: ReturnMemory | None = None  # of a pool with nodes on demand that could be on spot
+    node_move: MoveMemory | None = None  # of a pool with replicas that should be on the other kind of nodes
 
 
 def new_history(now_seconds: float, spec_replicas: int) -> ScalingHistory:

@@ -31,6 +31,13 @@ class NodeRoom:
         """The replicas of one kind that fit on a node together; 0 for what fits on none, or needs several."""
         return _fit(self._places, _places_of(demand))
 
+    def replicas_beside(self, demand: AcceleratorDemand, others: Iterable[AcceleratorDemand]) -> int:
+        """The replicas of one kind for which a node has room beside one replica of each of the others."""
+        free = self._places
+        for other in others:
+            free = _less(free, _places_of(other), 1)
+        return max(0, _fit(free, _places_of(demand)))
+
     @property
     def _places(self) -> _Places:
         cpu_millis, memory_bytes = self.cpu_millis, self.memory_bytes

@@ -128,6 +128,8 @@ class Reason(StrEnum):
     RETURNING_TO_SPOT = "ReturningToSpot"
     RETURN_REFUSED = "ReturnRefused"  # what could be on spot stays on demand
     ON_SPOT_AGAIN = "OnSpotAgain"  # nothing is on demand that could be on spot
+    RESTORING_FLOOR = "RestoringFloor"
+    FLOOR_NOT_RESTORED = "FloorNotRestored"  # what should be on demand stays on spot
     PLACEHOLDERS_NOT_FOUND = "PlaceholdersNotFound"  # the Deployment that holds nodes ready is not there
     NODES_HELD_READY = "NodesHeldReady"
     NODES_NOT_HELD = "NodesNotHeld"

@@ -8,10 +8,9 @@ those that are to go are first taken out of the router, and the count falls by t
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 
+from autoscaler.actuators.joint_falls import ChosenFall, JointFalls
 from autoscaler.actuators.pod_drain import PodDrain
 from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
@@ -20,10 +19,11 @@ from autoscaler.kubernetes_gateway.label_selector import LabelSelector
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_objects import DELETION_COST_ANNOTATION as ANNOTATION
 from autoscaler.kubernetes_gateway.watched_objects import SERVING_LABEL, WatchedPod
-from autoscaler.observers.replica_places import InFlight, Places, ReplicaPlaces
+from autoscaler.observers.replica_places import InFlight, Places, PoolNodes, ReplicaPlaces
 from autoscaler.observers.workload import LivePod, ScaleTarget
+from policies.reasons import Reason
 from policies.victim_drain import DrainedVictim, DrainStep, next_drain_step
-from policies.victims import choose_victims, emptied_nodes
+from policies.victims import emptied_nodes
 from policies.wording import counted, joined
 
 logger = logging.getLogger(__name__)
@@ -31,8 +31,6 @@ logger = logging.getLogger(__name__)
 # Of ours the first to go has the lowest. Karpenter takes a pod of -134 217 728 and less for one that costs nothing.
 HIGHEST_COST, LOWEST_COST = -1000, -1999
 MOST_MARKED = HIGHEST_COST - LOWEST_COST
-# A choice is repeated every tick while it waits for requests to end, and by then seen in the pods once it is written.
-CLAIMED_SECONDS = 60.0
 
 
 class PodDeletionCosts:
@@ -57,16 +55,18 @@ class PodDeletionCosts:
         self._places = ReplicaPlaces(cluster, in_flight)
         self._drain = drain
         self._note_emptied = note_emptied
-        self._claims: dict[tuple[str, str, str], _Claim] = {}
-        self._choosing = threading.Lock()  # counts of several targets fall side by side
+        self._falls = JointFalls()
 
     def mark(self, fall: CountFall) -> ChosenVictims:
         """Marks the pods that are to go by the smaller count. Where that fails they go as ever."""
         own, places = self._look(fall.target, fall.pods)
         if fall.drain_seconds is not None:
             return self._drained(fall, fall.drain_seconds, own, places)
-        names = self._choose(fall, places, fall.from_replicas - fall.to_replicas)
-        return self._marked(own, places, names, fall.to_replicas)
+        chosen = self._choose(fall, places, fall.from_replicas - fall.to_replicas)
+        to_replicas = min(fall.from_replicas, fall.to_replicas + chosen.held)
+        if chosen.held and to_replicas == fall.from_replicas:
+            return ChosenVictims(to_replicas, (), 0, _held_note(chosen), Reason.ON_DEMAND_FLOOR)
+        return self._marked(own, places, chosen.now.names, to_replicas, (_held_note(chosen),))
 
     def _drained(
         self, fall: CountFall, deadline_seconds: float, own: Sequence[WatchedPod], places: Places
@@ -77,7 +77,8 @@ class PodDeletionCosts:
         """
         from_replicas, to_replicas = fall.from_replicas, fall.to_replicas
         fewer = max(0, len(own) - to_replicas)
-        names = self._choose(fall, places, fewer)
+        chosen = self._choose(fall, places, fewer)
+        names = chosen.now.names
         if _foreign(own) is not None:
             return self._marked(own, places, names, to_replicas)
         by_name = {pod.name: pod for pod in own}
@@ -88,9 +89,10 @@ class PodDeletionCosts:
         self._drain.want_out(by_name[name] for name in names)
         may_go = names if taken.is_refused else step.may_go
         count = min(from_replicas, to_replicas + fewer - len(may_go))
-        notes = (*_drain_notes(step, deadline_seconds), taken.problem)
+        notes = (*_drain_notes(step, deadline_seconds), _held_note(chosen), taken.problem)
         if count == from_replicas:
-            return ChosenVictims(count, (), 0, joined(notes))
+            reason = Reason.DRAINING if names else Reason.ON_DEMAND_FLOOR
+            return ChosenVictims(count, (), 0, joined(notes), reason)
         return self._marked(own, places, may_go, count, notes)
 
     def note_written(self, target: ScaleTarget, victims: ChosenVictims) -> None:
@@ -120,20 +122,11 @@ class PodDeletionCosts:
         own = self._places.pods_of(target, pods)
         return own, self._places.places(own)
 
-    def _choose(self, fall: CountFall, places: Places, fewer: int) -> tuple[str, ...]:
+    def _choose(self, fall: CountFall, places: Places, fewer: int) -> ChosenFall:
         """The floor is held for what stands when the falls of all other targets are done too."""
-        split, now_seconds = fall.split, self._drain.now_seconds()
-        target = (fall.target.namespace, fall.target.kind, fall.target.name)
-        with self._choosing:
-            others = {key: claim for key, claim in self._claims.items() if key != target}
-            others = {key: each for key, each in others.items() if now_seconds - each.at_seconds < CLAIMED_SECONDS}
-            going = places.filled_on_demand.intersection(node for each in others.values() for node in each.nodes)
-            if split is not None:
-                split = replace(split, on_demand=split.on_demand - places.empty_on_demand - len(going))
-            names = choose_victims(places.replicas, fewer, split).names
-            emptied = frozenset(emptied_nodes(places.replicas, names))
-            self._claims = others | {target: _Claim(now_seconds, emptied)}
-        return names
+        spot_pool = None if fall.split is None else fall.split.spot_pool
+        spot = PoolNodes(frozenset(), 0) if spot_pool is None else self._places.nodes_of(spot_pool)
+        return self._falls.choose(fall.target, places, fewer, fall.split, spot, self._drain.now_seconds())
 
     def _marked(
         self,
@@ -166,14 +159,6 @@ class PodDeletionCosts:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """The nodes that one target's fall is about to empty, and when it was last asked for."""
-
-    at_seconds: float
-    nodes: frozenset[str]
-
-
 def _foreign(own: Iterable[WatchedPod]) -> str | None:
     """A pod whose cost somebody else has set; None where there is none."""
     foreign = (pod.name for pod in own if pod.deletion_cost is not None and not _is_ours(pod.deletion_cost))
@@ -184,6 +169,13 @@ def _saved(nodes: Sequence[str]) -> str:
     """The nodes that become empty, in words; what a fall of the count saves is nodes, not replicas."""
     named = f": {', '.join(nodes[:5])}{', ...' if len(nodes) > 5 else ''}" if nodes else ""
     return f"{counted(len(nodes), 'node')} will be empty{named}"
+
+
+def _held_note(chosen: ChosenFall) -> str:
+    if not chosen.held:
+        return ""
+    who = f"{counted(chosen.held, 'replica')} {'stays' if chosen.held == 1 else 'stay'}"
+    return f"{who} for the floor on demand until emptied spot nodes have gone"
 
 
 def _drain_notes(step: DrainStep, deadline_seconds: float) -> list[str]:

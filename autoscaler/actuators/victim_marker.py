@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autoscaler.observers.workload import LivePod, ScaleTarget
+from policies.reasons import Reason
 from policies.victims import NodesOfSplit
 
 
@@ -30,13 +31,15 @@ class CountFall:
 class ChosenVictims:
     """Who goes by a count of `to_replicas`, and how many nodes are empty then; `message` is for the record.
 
-    The count is higher than was asked for where some are to end their requests first.
+    The count is higher than was asked for where some are to end their requests first, or stay for the floor on demand
+    until emptied spot nodes have gone; `reason` says which, where nobody goes yet.
     """
 
     to_replicas: int
     names: tuple[str, ...]
     emptied_nodes: int
     message: str
+    reason: Reason = Reason.DRAINING
 
 
 class VictimMarker(Protocol):

@@ -12,9 +12,9 @@ from autoscaler.observers.node_pools import NodePoolSeen
 from policies.capacity_split import CapacityType
 from policies.dollar_sharing import DollarShare, NodeCost, NodeWish, PoolBill, share_dollars
 from policies.node_capacity import DollarCeiling, NodePoolState, ceiling_nodes, node_cost
+from policies.node_move import nodes_beyond_floor, spot_nodes_beyond_floor
 from policies.node_packing import nodes_for
 from policies.reasons import Reason
-from policies.spot_return import nodes_beyond_floor
 from policies.victims import NodesOfSplit
 
 
@@ -91,17 +91,20 @@ def _bills(managed: Iterable[PoolWishes], node_pools: Mapping[str, NodePoolSeen]
                 for nodes in (_nodes(pool, each.wishes, level),)
             ),
             spare_nodes=spare,
-            returning_nodes=_returning(pool, seen),
+            moving=_moving(pool, pool.prices, seen),
         )
 
 
-def _returning(pool: ManagedPool, seen: Sequence[NodePoolState]) -> int:
-    """One node at a time goes back to spot, where one on demand could be there."""
-    in_use = {state.capacity_type: state for state in seen}
-    if len(in_use) < len(CapacityType) or not in_use[CapacityType.SPOT].is_ready:
+def _moving(pool: ManagedPool, prices: NodeCost, seen: Sequence[NodePoolState]) -> int:
+    """One node at a time is moved, where one is of the kind that it should not be: what the other one costs."""
+    states = {state.capacity_type: state for state in seen}
+    if not pool.has_split or len(states) < len(CapacityType):
         return 0
-    on_demand, spot = in_use[CapacityType.ON_DEMAND].nodes_in_use, in_use[CapacityType.SPOT].nodes_in_use
-    return min(1, nodes_beyond_floor(NodesOfSplit(pool.parameters.on_demand_floor_percent, on_demand, spot)))
+    on_demand, spot = states[CapacityType.ON_DEMAND].nodes_in_use, states[CapacityType.SPOT].nodes_in_use
+    split = NodesOfSplit(pool.parameters.on_demand_floor_percent, on_demand, spot)
+    if spot_nodes_beyond_floor(split):
+        return prices.on_demand_node if states[CapacityType.ON_DEMAND].is_ready else 0
+    return prices.spot_node if nodes_beyond_floor(split) and states[CapacityType.SPOT].is_ready else 0
 
 
 def _nodes(pool: ManagedPool, wishes: Iterable[ReplicaWish], level: int | None) -> int:

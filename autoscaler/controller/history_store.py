@@ -10,8 +10,8 @@ from autoscaler.api.learned_capacity import restore_capacity
 from autoscaler.api.status import restore_history
 from policies.bursts import BurstMemory
 from policies.capacity.memory import CapacityMemory
-from policies.constraints.spot_return import REST_SECONDS
-from policies.history import ReturnMemory, ScalingHistory, new_history
+from policies.constraints.node_move import LONGEST_REST_SECONDS
+from policies.history import MoveMemory, ScalingHistory, new_history
 from policies.load.rise import TimedArrivals
 
 
@@ -119,16 +119,16 @@ def _not_after(history: ScalingHistory, now_seconds: float) -> ScalingHistory:
         blind_since_seconds=_until(history.blind_since_seconds, now_seconds),
         low_coverage_since_seconds=_until(history.low_coverage_since_seconds, now_seconds),
         idle_since_seconds=_until(history.idle_since_seconds, now_seconds),
-        spot_return=None if history.spot_return is None else _return_not_after(history.spot_return, now_seconds),
+        node_move=None if history.node_move is None else _move_not_after(history.node_move, now_seconds),
     )
 
 
-def _return_not_after(memory: ReturnMemory, now_seconds: float) -> ReturnMemory:
+def _move_not_after(memory: MoveMemory, now_seconds: float) -> MoveMemory:
     return replace(
         memory,
         settled_since_seconds=_until(memory.settled_since_seconds, now_seconds),
         begun_at_seconds=_until(memory.begun_at_seconds, now_seconds),
-        rests_until_seconds=_until(memory.rests_until_seconds, now_seconds + REST_SECONDS),
+        rests_until_seconds=_until(memory.rests_until_seconds, now_seconds + LONGEST_REST_SECONDS),
     )
 
 

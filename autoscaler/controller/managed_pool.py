@@ -32,6 +32,7 @@ class ManagedPool:
     prices: NodeCost | None = None  # None: nobody has said what a node costs
     prewarm: Prewarm | None = None  # None: no node is held ready but by replicas
     stated: NodeShape | None = None  # what the spec says of a node, where real ones are otherwise
+    has_split: bool = False  # between nodes on demand and on spot
 
     @property
     def has_ceiling(self) -> bool:
@@ -59,7 +60,14 @@ def managed(pool: AcceleratorPool) -> ManagedPool | None:
     if parameters is None or spec.node_shape is None:
         return None
     return ManagedPool(
-        pool.name, pool.uid, parameters, spec.node_shape.shape, spec.node_pools, _prices(pool), spec.held_ready
+        pool.name,
+        pool.uid,
+        parameters,
+        spec.node_shape.shape,
+        spec.node_pools,
+        _prices(pool),
+        spec.held_ready,
+        has_split=spec.split is not None,
     )
 
 
@@ -127,7 +135,8 @@ def nodes_of_split(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]
     if pool.spec.split is None or len(seen) < len(CapacityType):
         return None
     on_demand, spot = seen[CapacityType.ON_DEMAND], seen[CapacityType.SPOT]
-    return NodesOfSplit(pool.spec.split.floor_percent, on_demand.nodes_in_use, spot.nodes_in_use)
+    floor_percent = pool.spec.split.floor_percent
+    return NodesOfSplit(floor_percent, on_demand.nodes_in_use, spot.nodes_in_use, spot_pool=spot.name)
 
 
 def states(named: NodePools, node_pools: Mapping[str, NodePoolSeen]) -> list[NodePoolState]:

@@ -19,15 +19,15 @@ from autoscaler.controller.capacity_splits import SplitMemory, splits_of
 from autoscaler.controller.fleet_dollars import PoolWishes, allowed_by, limited_by, share_fleet_dollars
 from autoscaler.controller.limits_writer import LimitsWriter
 from autoscaler.controller.managed_pool import ManagedPool, as_seen, managed, nodes_of_split, split_ground, states
+from autoscaler.controller.node_moves import node_moves_of
 from autoscaler.controller.prewarming import Prewarmer, PrewarmPlan
 from autoscaler.controller.replica_wish import ReplicaWish, node_demands, share_demand
-from autoscaler.controller.spot_returns import spot_returns_of
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.node_pools import NodePoolSeen, NodePoolSource
 from autoscaler.observers.replica_places import PlaceSource
 from autoscaler.observers.workload import TargetPart
 from policies.accelerator_sharing import AcceleratorAllowance, AcceleratorDemand, share_accelerators
-from policies.capacity_split import ReplicaSplit
+from policies.capacity_split import CapacityType, ReplicaSplit
 from policies.dollar_sharing import DollarShare
 from policies.node_capacity import (
     CapacityOutcome,
@@ -38,8 +38,8 @@ from policies.node_capacity import (
     ceiling_nodes,
     plan_node_capacity,
 )
+from policies.node_move import NodeMove
 from policies.reasons import Reason
-from policies.spot_return import SpotReturn
 from policies.victims import NodesOfSplit
 
 logger = logging.getLogger(__name__)
@@ -87,8 +87,8 @@ class NodeCapacity(Protocol):
         """The nodes on demand and on spot behind a scaler, as of the last tick; None where no split is to be kept."""
         ...
 
-    def spot_return(self, key: PoolKey) -> SpotReturn | None:
-        """What the nodes of the last tick say of a way back to spot; None where there is nothing to be moved."""
+    def node_move(self, key: PoolKey) -> NodeMove | None:
+        """What the nodes of the last tick say of a move to the other kind; None where there is nothing to be moved."""
         ...
 
     def forget_all(self) -> None:
@@ -121,7 +121,7 @@ class NodeCapacityKeeper:
     ) -> None:
         """Without a prewarmer no node is held ready. `ceiling_per_hour` is for all pools, in millionths of a dollar.
 
-        Without `places` no replica is moved back to spot.
+        Without `places` no replica is moved to nodes of the other kind.
         """
         self._places = places
         self._ceiling_per_hour = ceiling_per_hour
@@ -135,7 +135,7 @@ class NodeCapacityKeeper:
         self._undecided: dict[PoolKey, float] = {}
         self._splits = SplitMemory()
         self._split_nodes: dict[str, NodesOfSplit] = {}
-        self._spot_returns: dict[PoolKey, SpotReturn] = {}
+        self._node_moves: dict[PoolKey, NodeMove] = {}
         self._ticks = 0
 
     def allowance(self, key: PoolKey) -> AcceleratorAllowance | None:
@@ -170,9 +170,9 @@ class NodeCapacityKeeper:
         wish = self._wishes.get(key)
         return None if wish is None else self._split_nodes.get(wish.accelerator_pool)
 
-    def spot_return(self, key: PoolKey) -> SpotReturn | None:
+    def node_move(self, key: PoolKey) -> NodeMove | None:
         """By the nodes of the last tick."""
-        return self._spot_returns.get(key)
+        return self._node_moves.get(key)
 
     def outcome(self, pool: str) -> CapacityOutcome | None:
         """What the last tick came to for an AcceleratorPool; None where it is not managed."""
@@ -200,7 +200,7 @@ class NodeCapacityKeeper:
         }
         outcomes: dict[str, CapacityOutcome] = {}
         allowances: dict[PoolKey, AcceleratorAllowance] = {}
-        spot_returns: dict[PoolKey, SpotReturn] = {}
+        node_moves: dict[PoolKey, NodeMove] = {}
         members = [self._members(as_seen(pool, node_pools), pool_of, now_seconds) for pool in managed_pools]
         shares = self._fleet_shares([member.wishing for member in members], known, node_pools)
         for member in members:
@@ -208,7 +208,7 @@ class NodeCapacityKeeper:
             if member.wishing.wishes is None:
                 outcomes[pool.name] = CapacityOutcome(None, Reason.ACCELERATORS_UNKNOWN, _not_counted(member.unknown))
                 allowances |= {key: self._allowances[key] for key in member.keys if key in self._allowances}
-                spot_returns |= {key: self._spot_returns[key] for key in member.keys if key in self._spot_returns}
+                node_moves |= {key: self._node_moves[key] for key in member.keys if key in self._node_moves}
                 continue
             if self._ceiling_per_hour is not None and pool.prices is None:
                 outcomes[pool.name] = CapacityOutcome(None, Reason.NODE_PRICE_UNKNOWN, _NO_PRICE)
@@ -220,11 +220,11 @@ class NodeCapacityKeeper:
             outcome = self._provide_nodes(limited, member.wishing.wishes, splits, node_pools, now_seconds)
             outcomes[pool.name] = _without(outcome, member.left_out) if member.left_out else outcome
             if self._places is not None:
-                spot_returns |= spot_returns_of(limited, member.wishing.wishes, node_pools, self._places, self._ticks)
+                node_moves |= node_moves_of(limited, member.wishing.wishes, node_pools, self._places, self._ticks)
         if self._prewarmer is not None:
             self._prewarmer.release([pool.name for pool in known if not _holds_places(pool)])
         self._undecided = {key: since for key, since in self._undecided.items() if key in pool_of}
-        self._allowances, self._outcomes, self._spot_returns = allowances, outcomes, spot_returns
+        self._allowances, self._outcomes, self._node_moves = allowances, outcomes, node_moves
         return splits
 
     def _known(self) -> tuple[list[AcceleratorPool], list[ManagedPool]]:
@@ -262,7 +262,7 @@ class NodeCapacityKeeper:
         warm = self._plan_warm_nodes(pool, wishes, by_key, node_pools, now_seconds)
         if isinstance(warm, PrewarmPlan):
             demands.append(warm.demand)
-        if any(wish.moved_replicas or wish.moved_standing for wish in wishes):
+        if any(wish.is_moving and wish.moves_to is CapacityType.SPOT for wish in wishes):
             # Room to spare on demand would be taken by what is to go on spot.
             pool = replace(pool, parameters=replace(pool.parameters, slack_nodes=0))
         outcome = self._bring_in_step(pool, demands, node_pools, now_seconds)
@@ -303,7 +303,7 @@ class NodeCapacityKeeper:
     def forget_all(self) -> None:
         """Drops wishes and allowances, so that a process that becomes leader again cuts no count by old shares."""
         self._wishes, self._allowances, self._outcomes, self._undecided = {}, {}, {}, {}
-        self._spot_returns = {}
+        self._node_moves = {}
         self._splits.forget_all()
 
     def _is_left_out(self, key: PoolKey, now_seconds: float) -> bool:

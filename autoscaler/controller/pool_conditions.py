@@ -7,6 +7,7 @@ from autoscaler.controller.capacity_condition import judge_capacity
 from autoscaler.controller.pool_report import Crashed, Decided, PoolReport, Rejected, Unobserved
 from autoscaler.controller.supply_conditions import (
     judge_bursts,
+    judge_floor,
     judge_routing,
     judge_selector,
     judge_spot,
@@ -123,6 +124,9 @@ def _judge_decided(report: Decided, conditions: _Conditions) -> None:
         conditions.set(ConditionType.ON_SPOT_AGAIN, *spot)
     elif spot is not None:
         conditions.set_if_telling(ConditionType.ON_SPOT_AGAIN, *spot)
+    floor = judge_floor(report.decision_input, report.decision)
+    if floor is not None:
+        conditions.set_if_telling(ConditionType.SPLIT_KEPT, *floor)
     for kind, judgement in judge_supply(report.decision_input):
         conditions.set_if_telling(kind, *judgement)
     if report.capacity is not None:
@@ -152,6 +156,7 @@ def _ability(mode: Mode, outcome: ActuationOutcome) -> Judgement:
         Reason.READY_FOR_NEW_SCALE,
         Reason.SUCCEEDED_RESCALE,
         Reason.DRAINING,
+        Reason.ON_DEMAND_FLOOR,
         Reason.DRY_RUN,
         Reason.EXTERNAL_METRIC,
     }:

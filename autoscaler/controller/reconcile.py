@@ -180,7 +180,7 @@ class Reconciler:
             recurring_bursts=recurring,
             expected_bursts=self._expect_bursts(scaler) if recurring is None else None,
             accelerator_allowance=self._node_capacity.allowance(scaler.key) if self._node_capacity else None,
-            spot_return=self._node_capacity.spot_return(scaler.key) if self._node_capacity else None,
+            node_move=self._node_capacity.node_move(scaler.key) if self._node_capacity else None,
         )
         decision = decide(decision_input)
         bursts = self._watch_bursts(scaler, decision_input, decision)

@@ -22,8 +22,8 @@ class ReplicaWish:
 
     `wanted` is the count before accelerators limit it, `desired` after; `will_be_written` False: the count stays.
     `accelerators_per_replica` None: nobody knows. `parts` are its two targets, where it has two. `moved_replicas` of
-    the desired ones are asked for beside the plan, to go on spot in place of as many on demand; `empties_nodes` says
-    whether it is chosen who goes when the count falls.
+    the desired ones are asked for beside the plan, to go on nodes of the kind `moves_to` in place of as many on the
+    other; `empties_nodes` says whether it is chosen who goes when the count falls.
     """
 
     key: PoolKey
@@ -42,7 +42,13 @@ class ReplicaWish:
     workload: Workload | None = None
     moved_replicas: int = 0
     moved_standing: int = 0  # of the current ones the same
+    moves_to: CapacityType = CapacityType.SPOT
     empties_nodes: bool = False
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether something stands, or is asked for, beside the plan to go on nodes of the other kind."""
+        return self.moved_replicas > 0 or self.moved_standing > 0
 
 
 def may_refer(scaler: InferenceScaler | InvalidInferenceScaler) -> bool:
@@ -63,7 +69,8 @@ def wish_of(considered: Considered) -> ReplicaWish | None:
     if pool is None:
         return None
     decision = considered.decision
-    history = considered.decision_input.history
+    history, next_history = considered.decision_input.history, decision.next_history
+    moves = next_history.node_move if _moved(next_history) else history.node_move
     empties_nodes = considered.scaler.spec.scale_down_victims is ScaleDownVictims.WHOLE_NODES
     before_accelerators = [step.before for step in decision.steps if step.name == "accelerators"]
     return ReplicaWish(
@@ -81,14 +88,15 @@ def wish_of(considered: Considered) -> ReplicaWish | None:
         requests=considered.workload.requests,
         decision_input=considered.decision_input,
         workload=considered.workload,
-        moved_replicas=_moved(decision.next_history),
+        moved_replicas=_moved(next_history),
         moved_standing=min(_moved(history), replaced_within(history, considered.workload.replicas.spec)),
+        moves_to=CapacityType.SPOT if moves is None else moves.to,
         empties_nodes=empties_nodes and considered.workload.target.kind == "Deployment",
     )
 
 
 def _moved(history: ScalingHistory) -> int:
-    return 0 if history.spot_return is None else history.spot_return.moved_replicas
+    return 0 if history.node_move is None else history.node_move.moved_replicas
 
 
 def share_demand(wish: ReplicaWish) -> AcceleratorDemand:
@@ -99,26 +107,26 @@ def share_demand(wish: ReplicaWish) -> AcceleratorDemand:
 def node_demands(wish: ReplicaWish, split: ReplicaSplit | None) -> list[AcceleratorDemand]:
     """The places on nodes that it needs: one demand, or one for each of its targets, tied to their kind of node.
 
-    Without a split (none is known) two targets stay as they are. What moves back to spot has its place there.
+    Without a split (none is known) two targets stay as they are. What moves to the other kind has its place there.
     """
     if not wish.parts:
         whole = demand_of(wish)
-        if not wish.moved_replicas and not wish.moved_standing:
+        if not wish.is_moving:
             return [whole]
         planned = replace(
             whole,
             wanted_replicas=whole.wanted_replicas - wish.moved_replicas,
             current_replicas=whole.current_replicas - wish.moved_standing,
         )
-        on_spot = replace(
+        moved = replace(
             whole,
-            scaler=f"{whole.scaler} back to spot",
+            scaler=f"{whole.scaler} to {wish.moves_to}",
             wanted_replicas=wish.moved_replicas,
             current_replicas=wish.moved_standing,
             minimum_replicas=0,
-            capacity_type=CapacityType.SPOT,
+            capacity_type=wish.moves_to,
         )
-        return [planned, on_spot]
+        return [planned, moved]
     counts = {part.capacity_type: part.counts.spec for part in wish.parts}
     wanted = dict(counts)
     if split is not None and wish.will_be_written:

@@ -9,8 +9,9 @@ from autoscaler.api.conditions import ConditionStatus, ConditionType
 from autoscaler.observers.workload import Workload
 from forecasting.forecast import Forecast
 from policies.bursts import BurstMemory
+from policies.capacity_split import CapacityType
 from policies.cold_start import ColdStart
-from policies.decision import RETURN_STEP, ScalingDecision
+from policies.decision import MOVE_STEP, DecisionStep, ScalingDecision
 from policies.decision_input import DecisionInput
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.reasons import Reason
@@ -75,17 +76,37 @@ def judge_spot(decision_input: DecisionInput, decision: ScalingDecision) -> Judg
     It is while something else has not been still for long enough, while spot cannot be had, and until whoever leads
     has looked at nodes after a try that came to nothing.
     """
-    step = next((step for step in decision.steps if step.name == RETURN_STEP), None)
+    step = _move_step(decision)
     if step is not None and step.reason is Reason.RETURN_REFUSED:
         return ConditionStatus.FALSE, step.reason, step.message
     if step is not None and step.reason is Reason.RETURNING_TO_SPOT:
         return ConditionStatus.TRUE, step.reason, step.message
-    offer = decision_input.spot_return
-    if offer is not None and (offer.nodes_beyond_floor or not offer.can_buy_spot):
+    offer = decision_input.node_move
+    if offer is not None and (offer.nodes_beyond_floor or not offer.can_buy):
         return None
-    if decision.next_history.spot_return is not None:
+    if decision.next_history.node_move is not None:
         return None
     return ConditionStatus.TRUE, Reason.ON_SPOT_AGAIN, "nothing is on demand that could be on spot"
+
+
+def judge_floor(decision_input: DecisionInput, decision: ScalingDecision) -> Judgement | None:
+    """Whether the nodes behind the replicas keep the floor on demand; None where that is open.
+
+    It is open while it is broken and something else goes on: nodes that are bought or emptied may mend it.
+    """
+    step = _move_step(decision)
+    if step is not None and step.reason in (Reason.RESTORING_FLOOR, Reason.FLOOR_NOT_RESTORED):
+        return ConditionStatus.FALSE, step.reason, step.message
+    offer, memory = decision_input.node_move, decision.next_history.node_move
+    if offer is not None and offer.to is CapacityType.ON_DEMAND and (offer.nodes_beyond_floor or not offer.can_buy):
+        return None
+    if memory is not None and memory.to is CapacityType.ON_DEMAND:
+        return None
+    return ConditionStatus.TRUE, Reason.SPLIT_KEPT, "no replica is on spot that the floor wants on demand"
+
+
+def _move_step(decision: ScalingDecision) -> DecisionStep | None:
+    return next((step for step in decision.steps if step.name == MOVE_STEP), None)
 
 
 def judge_bursts(decision_input: DecisionInput, bursts: BurstMemory) -> Judgement:

@@ -43,7 +43,7 @@ class VictimActuator:
         chosen = self._marker.mark(fall)
         kept = chosen.to_replicas - to_replicas
         if chosen.to_replicas == from_replicas:
-            return Actuated(Reason.DRAINING, chosen.message, kept)
+            return Actuated(chosen.reason, chosen.message, kept)
         result = self._inner.scale(target, from_replicas, chosen.to_replicas)
         message = joined([result.message, chosen.message])
         if isinstance(result, ActuationFailed):

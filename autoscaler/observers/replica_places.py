@@ -20,6 +20,14 @@ InFlight = Callable[[str, str], tuple[float, float] | None]
 
 
 @dataclass(frozen=True, slots=True)
+class PoolNodes:
+    """The nodes of a NodePool that do not go already: by name those that something fills, and how many others."""
+
+    filled: frozenset[str]
+    empty: int
+
+
+@dataclass(frozen=True, slots=True)
 class Places:
     """Where a target's replicas are, and of the on-demand nodes of their NodePools those that nothing fills, or do."""
 
@@ -35,6 +43,10 @@ class PlaceSource(Protocol):
         """The places of these pods of a target; one that has gone since has none."""
         ...
 
+    def nodes_of(self, node_pool: str) -> PoolNodes:
+        """The nodes of a NodePool, whoever fills them; those that are not there yet are none of them."""
+        ...
+
 
 class ReplicaPlaces:
     """A PlaceSource by what the watches say of pods and nodes."""
@@ -48,6 +60,12 @@ class ReplicaPlaces:
         """As of this moment."""
         return self.places(self.pods_of(target, pods))
 
+    def nodes_of(self, node_pool: str) -> PoolNodes:
+        """As of this moment."""
+        ground = self._look()
+        names = frozenset(ground.staying.get(node_pool, ()))
+        return PoolNodes(names & ground.filled, len(names - ground.filled))
+
     def pods_of(self, target: ScaleTarget, pods: Iterable[LivePod]) -> list[WatchedPod]:
         """The target's own of these pods that are still there."""
         found = (self._cluster.pods.get((target.namespace, pod.name)) for pod in pods)
@@ -60,7 +78,8 @@ class ReplicaPlaces:
         others = {node: max(0, ground.pods[node] - count) for node, count in mine.items() if node is not None}
         placed = [self._placed(pod, ground.nodes, others.get(pod.node or "", 0)) for pod in own]
         node_pools = {ground.nodes[node].node_pool for node in others if node in ground.nodes}
-        on_demand = frozenset(name for pool in node_pools for name in ground.on_demand.get(pool, ()))
+        names = [name for pool in node_pools for name in ground.staying.get(pool, ())]
+        on_demand = frozenset(name for name in names if ground.nodes[name].capacity_type != CapacityType.SPOT)
         return Places(placed, len(on_demand - ground.filled), on_demand & ground.filled)
 
     def _look(self) -> _Ground:
@@ -89,31 +108,31 @@ class ReplicaPlaces:
 class _Ground:
     """All nodes as of these versions of pods and nodes.
 
-    `on_demand` has those of each NodePool that do not go already, `pods` how many pods keep a node, `filled` those on
+    `staying` has those of each NodePool that do not go already, `pods` how many pods keep a node, `filled` those on
     which there is more than placeholders.
     """
 
     versions: tuple[int, int]
     nodes: Mapping[str, WatchedNode]
-    on_demand: Mapping[str | None, Sequence[str]]
+    staying: Mapping[str | None, Sequence[str]]
     pods: Counter[str]
     filled: frozenset[str]
 
 
 def _ground(versions: tuple[int, int], nodes: Mapping[str, WatchedNode], pods: Iterable[WatchedPod]) -> _Ground:
-    on_demand: dict[str | None, list[str]] = defaultdict(list)
+    going_on: dict[str | None, list[str]] = defaultdict(list)
     for node in nodes.values():
-        if node.capacity_type != CapacityType.SPOT and departure_of_node(node) is None:
-            on_demand[node.node_pool].append(node.name)
+        if departure_of_node(node) is None:
+            going_on[node.node_pool].append(node.name)
     # Pods of DaemonSets go with their node, and one that ends is gone soon; any other pod keeps it. What placeholders
     # hold is no replica's, and so their node is as good as empty.
-    staying = [
+    keeping = [
         (pod.node, pod.gives_way)
         for pod in pods
         if pod.node is not None and not pod.is_terminating and not _is_daemon(pod)
     ]
-    filled = frozenset(node for node, gives_way in staying if not gives_way)
-    return _Ground(versions, nodes, on_demand, Counter(node for node, _ in staying), filled)
+    filled = frozenset(node for node, gives_way in keeping if not gives_way)
+    return _Ground(versions, nodes, going_on, Counter(node for node, _ in keeping), filled)
 
 
 def _is_daemon(pod: WatchedPod) -> bool:

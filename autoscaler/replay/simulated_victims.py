@@ -6,13 +6,15 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from autoscaler.actuators.joint_falls import JointFalls
 from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
-from autoscaler.observers.replica_places import Places
+from autoscaler.observers.replica_places import Places, PoolNodes
 from autoscaler.observers.workload import LivePod, ScaleTarget
 from autoscaler.replay.simulated_nodes import SimulatedNodes
 from autoscaler.replay.simulated_pool import SimulatedPool
 from policies.capacity_split import CapacityType
-from policies.victims import PlacedReplica, choose_victims
+from policies.reasons import Reason
+from policies.victims import PlacedReplica
 from policies.wording import counted
 
 
@@ -22,6 +24,7 @@ class SimulatedVictims:
     def __init__(self, nodes: SimulatedNodes, pool_of: Callable[[ScaleTarget], SimulatedPool | None]) -> None:
         self._nodes = nodes
         self._pool_of = pool_of
+        self._falls = JointFalls()
 
     def mark(self, fall: CountFall) -> ChosenVictims:
         """Gives those that should go the lowest deletion costs, and takes away what an earlier choice has left.
@@ -32,17 +35,22 @@ class SimulatedVictims:
         if pool is None:
             return ChosenVictims(fall.to_replicas, (), 0, "")
         kind = pool.kind_of(fall.target.name)
-        fewer = -(-(fall.from_replicas - fall.to_replicas) // self._nodes.copies)
-        split = fall.split
+        copies = self._nodes.copies
+        fewer = -(-(fall.from_replicas - fall.to_replicas) // copies)
+        split, spot = fall.split, PoolNodes(frozenset(), 0)
         if split is not None:
-            split = replace(split, on_demand=split.on_demand - self._empty_on_demand(pool))
-        victims = choose_victims(self._placed(pool, kind), fewer, split)
+            split = replace(split, on_demand=split.on_demand // copies, spot=split.spot // copies)
+            spot = spot if split.spot_pool is None else self.nodes_of(split.spot_pool)
+        now_seconds = self._nodes.now_seconds
+        chosen = self._falls.choose(fall.target, self._places(pool, kind), fewer, split, spot, now_seconds)
+        victims, held = chosen.now, min(chosen.held * copies, fall.from_replicas - fall.to_replicas)
         ranks = {name: rank - len(victims.names) for rank, name in enumerate(victims.names)}
         for pod in pool.existing_pods:
             if pod.capacity_type is kind:
                 pod.deletion_cost = ranks.get(pod.name, 0)
-        emptied = len(victims.emptied_nodes) * self._nodes.copies
-        return ChosenVictims(fall.to_replicas, victims.names, emptied, f"{counted(emptied, 'node')} will be empty")
+        emptied = len(victims.emptied_nodes) * copies
+        message = f"{counted(emptied, 'node')} will be empty"
+        return ChosenVictims(fall.to_replicas + held, victims.names, emptied, message, Reason.ON_DEMAND_FLOOR)
 
     def places_of(self, target: ScaleTarget, pods: Sequence[LivePod]) -> Places:
         """Where the replicas are that go on; nowhere for a target that is not simulated."""
@@ -50,17 +58,24 @@ class SimulatedVictims:
         pool = self._pool_of(target)
         if pool is None:
             return Places((), 0)
-        return Places(tuple(self._placed(pool, pool.kind_of(target.name))), self._empty_on_demand(pool))
+        return self._places(pool, pool.kind_of(target.name))
+
+    def nodes_of(self, node_pool: str) -> PoolNodes:
+        """The nodes of a simulated NodePool; none of one that is not there."""
+        found = self._nodes.pools.get(node_pool)
+        names = frozenset() if found is None else frozenset(each.name for each in found.nodes if not each.is_deleting)
+        filled = names & self._nodes.filled_nodes()
+        return PoolNodes(filled, len(names - filled))
 
     def note_written(self, target: ScaleTarget, victims: ChosenVictims) -> None:
         """Nothing is remembered."""
 
-    def _empty_on_demand(self, pool: SimulatedPool) -> int:
-        """On-demand nodes of the pool's NodePools on which nothing goes on: they go by themselves, or are held."""
-        filled = self._nodes.filled_nodes()
+    def _places(self, pool: SimulatedPool, kind: CapacityType | None) -> Places:
+        """With the on-demand nodes of the pool's NodePools: those on which nothing goes on go, or are held."""
         used = {node.node_pool for pod in pool.existing_pods if (node := self._nodes.node_of(pod)) is not None}
-        on_demand = [each for name, each in self._nodes.pools.items() if name in used and not each.is_spot]
-        return sum(not node.is_deleting and node.name not in filled for each in on_demand for node in each.nodes)
+        on_demand = [self.nodes_of(name) for name in used if not self._nodes.pools[name].is_spot]
+        filled = frozenset(node for each in on_demand for node in each.filled)
+        return Places(tuple(self._placed(pool, kind)), sum(each.empty for each in on_demand), filled)
 
     def _placed(self, pool: SimulatedPool, kind: CapacityType | None) -> Iterator[PlacedReplica]:
         for pod in pool.existing_pods:

@@ -97,7 +97,7 @@ def test_a_record_is_read_as_it_was_written_and_decided_again_alike(record: Deci
 def test_the_line_says_schema_version_time_and_pool_first() -> None:
     document = json.loads(a_record().to_json_line())
     assert list(document) == ["schemaVersion", "time", "namespace", "name", "input", "decision", "actuation"]
-    assert (document["schemaVersion"], document["time"]) == (2, "2030-03-17T17:46:40.000Z")
+    assert (document["schemaVersion"], document["time"]) == (3, "2030-03-17T17:46:40.000Z")
     assert (document["namespace"], document["name"]) == ("inference", "llama")
     assert document["actuation"] == {"reason": "SucceededRescale", "message": "Deployment inference/llama: 4 -> 8"}
 
@@ -182,8 +182,8 @@ def test_times_and_messages_of_the_write_are_not_part_of_the_decision() -> None:
         pytest.param("what?", "Invalid JSON: expected value at line 1 column 1", id="no JSON"),
         pytest.param(a_record().to_json_line()[:-9], "Invalid JSON: EOF while parsing", id="half a line"),
         pytest.param(
-            '{"schemaVersion": 3, "everything": "else"}',
-            "schemaVersion 3 is newer than this program's 2",
+            '{"schemaVersion": 4, "everything": "else"}',
+            "schemaVersion 4 is newer than this program's 3",
             id="a newer schema, whatever else it holds",
         ),
         pytest.param(changed(a_record(), "schemaVersion", "one"), "schemaVersion: Input should be", id="no version"),

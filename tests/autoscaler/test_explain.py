@@ -162,7 +162,7 @@ def a_line(*, name: str = "llama", is_tampered: bool = False) -> str:
             [a_line(), '{"schemaVersion": 7}\n'],
             None,
             1,
-            ":2: no decision record: schemaVersion 7 is newer than this program's 2",
+            ":2: no decision record: schemaVersion 7 is newer than this program's 3",
             id="a record of a newer program",
         ),
         pytest.param([], None, 2, "no decision record in ", id="an empty log"),

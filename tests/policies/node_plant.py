@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from policies.capacity_split import CapacityType, TargetCounts
 from policies.node_capacity import NodePoolState
-from policies.victims import NodesOfSplit, PlacedReplica, choose_victims
+from policies.victims import NodesOfSplit, PlacedReplica, choose_victims, going_now
 
 ON_DEMAND, SPOT = CapacityType.ON_DEMAND, CapacityType.SPOT
 EMPTY_TICKS = 3
@@ -25,10 +25,11 @@ SLOW_SHARE = 0.3
 
 @dataclass(eq=False)
 class Pod:
-    """A replica of a target. `target` says which nodes it may run on; None: any."""
+    """A replica of a target. `target` says which nodes it may run on; None: any. `owner` tells such targets apart."""
 
     target: CapacityType | None
     size: int
+    owner: int = 0
     ticks_on_node: int = 0
 
 
@@ -66,39 +67,75 @@ class NodePlant:
         """Nodes that stay, or those that are being deleted."""
         return sum(node.kind is kind and (node.leaves_in is not None) == deleting for node in self.nodes)
 
-    def target(self, kind: CapacityType | None) -> TargetCounts:
+    def target(self, kind: CapacityType | None, owner: int = 0) -> TargetCounts:
         """A target's replicas."""
-        placed = [pod for node in self.nodes for pod in node.pods if pod.target is kind and node.leaves_in is None]
+        waiting, placed = self._pods(kind, owner)
         ready = sum(pod.ticks_on_node >= LOADING_TICKS for pod in placed)
-        return TargetCounts(len(placed) + sum(pod.target is kind for pod in self.waiting), ready, len(placed))
+        return TargetCounts(len(placed) + len(waiting), ready, len(placed))
 
-    def scale(self, kind: CapacityType | None, replicas: int, size: int) -> None:
+    def _pods(self, kind: CapacityType | None, owner: int) -> tuple[list[Pod], list[Pod]]:
+        """Those that wait for a node, and those that have one."""
+        placed = [pod for node in self.nodes if node.leaves_in is None for pod in node.pods]
+        return (
+            [pod for pod in self.waiting if pod.target is kind and pod.owner == owner],
+            [pod for pod in placed if pod.target is kind and pod.owner == owner],
+        )
+
+    def scale(self, kind: CapacityType | None, replicas: int, size: int, owner: int = 0) -> None:
         """A ReplicaSet's work: of too many pods those without a node go first, then any."""
-        there = [pod for pod in self.waiting if pod.target is kind]
-        placed = [pod for node in self.nodes for pod in node.pods if pod.target is kind and node.leaves_in is None]
+        there, placed = self._pods(kind, owner)
         self._random.shuffle(placed)
         surplus = (there + placed)[: max(0, len(there) + len(placed) - replicas)]
         self.waiting = [pod for pod in self.waiting if pod not in surplus]
         for node in self.nodes:
             node.pods = [pod for pod in node.pods if pod not in surplus]
-        self.waiting += [Pod(kind, size) for _ in range(replicas - len(there) - len(placed))]
+        self.waiting += [Pod(kind, size, owner) for _ in range(replicas - len(there) - len(placed))]
 
-    def shrink_by_choice(self, replicas: int, floor_percent: int, *, on_demand_first: bool = False) -> None:
-        """A ReplicaSet's work where victims are marked, as far as the one target's replicas have their nodes."""
-        pods = [(pod, node) for node in self.nodes for pod in node.pods]
-        placed = self.placed()
-        split = NodesOfSplit(floor_percent, self.busy_on_demand, self.count(SPOT), on_demand_first)
-        for name in choose_victims(placed, max(0, len(placed) - replicas), split).names:
-            pod, node = pods[int(name)]
+    def shrink_by_choice(
+        self, replicas: int, floor_percent: int, *, on_demand_first: bool = False, owner: int = 0
+    ) -> int:
+        """A ReplicaSet's work where victims are marked: of those with a node, once none of this target waits for one.
+
+        Returns how many stay beyond the count until spot nodes have gone.
+        """
+        waiting, there = self._pods(None, owner)
+        fewer = min(len(there), max(0, len(waiting) + len(there) - replicas))
+        of_all = [(pod, node) for node in self.nodes for pod in node.pods]
+        placed = self.placed(owner)
+        busy_spot = sum(node.kind is SPOT and bool(node.pods) and node.leaves_in is None for node in self.nodes)
+        split = NodesOfSplit(floor_percent, self.busy_on_demand, self.count(SPOT), on_demand_first, busy_spot)
+        fewer = max(0, fewer - len(waiting))
+        wanted = choose_victims(placed, fewer, split)
+        going = going_now(placed, wanted, split)
+        for name in going.names:
+            pod, node = of_all[int(name)]
             node.pods.remove(pod)
+        return len(wanted.names) - len(going.names)
 
-    def placed(self) -> list[PlacedReplica]:
-        """The replicas of all targets that have their nodes, called by their place in this list."""
+    def placed(self, owner: int | None = None) -> list[PlacedReplica]:
+        """The replicas of a target, or of all, that have their nodes, called by their place among all of them."""
         pods = [(pod, number, node) for number, node in enumerate(self.nodes) for pod in node.pods]
         return [
-            PlacedReplica(f"{at:03}", f"{number:03}", pod.ticks_on_node >= LOADING_TICKS, is_on_spot=node.kind is SPOT)
+            PlacedReplica(
+                f"{at:03}",
+                f"{number:03}",
+                pod.ticks_on_node >= LOADING_TICKS,
+                node_leaves=node.leaves_in is not None,
+                others_on_node=sum(each.owner != pod.owner for each in node.pods),
+                is_on_spot=node.kind is SPOT,
+            )
             for at, (pod, number, node) in enumerate(pods)
+            if owner in (None, pod.owner)
         ]
+
+    def room(self, kind: CapacityType, size: int) -> int:
+        """How many replicas more of a size the nodes have room for, whoever is there."""
+        nodes = [node for node in self.nodes if node.kind is kind and node.leaves_in is None]
+        return sum((self._each - sum(pod.size for pod in node.pods)) // size for node in nodes)
+
+    def empty(self, kind: CapacityType) -> int:
+        """Nodes that stay, and on which nothing runs."""
+        return sum(node.kind is kind and node.leaves_in is None and not node.pods for node in self.nodes)
 
     @property
     def busy_on_demand(self) -> int:

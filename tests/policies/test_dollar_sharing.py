@@ -99,5 +99,5 @@ def test_nodes_that_go_change_no_allowance(bills: list[PoolBill], ceiling: int) 
 
 
 def _without_name(bill: PoolBill) -> tuple[NodeCost, int, int, int, tuple[NodeWish, ...], int, int]:
-    spare, returning = bill.spare_nodes, bill.returning_nodes
-    return bill.cost, bill.standing, bill.deleting, bill.minimum_nodes, bill.wishes, spare, returning
+    spare, moving = bill.spare_nodes, bill.moving
+    return bill.cost, bill.standing, bill.deleting, bill.minimum_nodes, bill.wishes, spare, moving

@@ -247,13 +247,14 @@ def test_one_target_keeps_the_floor_also_on_the_way_down_where_victims_are_chose
     parameters = NodeCapacityParameters(8, 0, on_demand_floor_percent=floor_percent)
     for _ in range(200):
         replicas = chance.choice([0, chance.randrange(12), chance.randrange(60)])
-        plant.shrink_by_choice(replicas, floor_percent)
         for _ in range(40):
+            held = plant.shrink_by_choice(replicas, floor_percent)
             there = plant.target(None)
             demand = AcceleratorDemand("all", replicas, there.spec, 0, size)
             plan = plan_node_capacity(parameters, [demand], plant.states())
             plant.limits = dict(by_kind({each.name: each.limit_nodes for each in plan.node_pools}))
-            plant.scale(None, replicas, size)
+            plant.scale(None, replicas + held, size)
             plant.tick()
             assert is_split_kept(plant.count(ON_DEMAND), plant.count(SPOT), floor_percent), "at every moment"
         assert plant.waiting == []
+        assert held == 0

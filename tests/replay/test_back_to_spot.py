@@ -100,7 +100,7 @@ def test_what_went_on_demand_goes_back(
     assert any(said in record.decision.message for record in records)
     assert min(record.input.replicas.serving for record in records) >= 6
     assert figures["dropped"] == 0
-    spoken = [record for record in records if any(step.name == "spotReturn" for step in record.decision.steps)]
+    spoken = [record for record in records if any(step.name == "nodeMove" for step in record.decision.steps)]
     assert [differences(record) for record in spoken if differences(record)] == [], (
         "decided again, the same comes of it"
     )

@@ -4,12 +4,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autoscaler.actuators.pod_deletion_costs import ANNOTATION, CLAIMED_SECONDS, PodDeletionCosts
+from autoscaler.actuators.joint_falls import CLAIMED_SECONDS
+from autoscaler.actuators.pod_deletion_costs import ANNOTATION, PodDeletionCosts
 from autoscaler.actuators.pod_drain import GOING_SECONDS, PodDrain
 from autoscaler.actuators.victim_marker import ChosenVictims, CountFall
 from autoscaler.clock import ManualClock, SystemClock
@@ -17,6 +19,7 @@ from autoscaler.kubernetes_gateway.connection import ApiConnection, connect
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_objects import DRAINED_AT_ANNOTATION, SERVING_LABEL, WatchedPod
 from autoscaler.observers.workload import LivePod, ScaleTarget
+from policies.reasons import Reason
 from policies.victims import NodesOfSplit
 from tests.fakes.api_server import Answer, FakeApiServer
 
@@ -250,6 +253,29 @@ def test_a_fall_that_is_not_asked_for_any_more_binds_nobody(server: FakeApiServe
     marking.clock.advance(CLAIMED_SECONDS)
     marking.marker.mark(CountFall(OTHER, live("other-od", "other-spot"), 2, 1, floor))
     assert costs(server).keys() == {"llama-od", "other-od"}
+
+
+@pytest.mark.parametrize("drain_seconds", [None, DEADLINE_SECONDS])
+def test_who_goes_on_demand_waits_until_emptied_spot_nodes_have_gone(
+    server: FakeApiServer, start: StartMarking, drain_seconds: float | None
+) -> None:
+    """Of one node on demand beside one on spot at 50 %, whose replica another target has just given up."""
+    for node in (_node("od-1", "on-demand"), _node("spot-1", "spot")):
+        server.put("nodes", node)
+    server.put("pods", _pod("llama-od", "od-1"))
+    server.put("pods", _pod("other-spot", "spot-1", owner="ReplicaSet/other-1"))
+    marking = start(sees_nodes=True)
+    floor = NodesOfSplit(50, 1, 1, spot_pool="spot")
+    marking.marker.mark(CountFall(OTHER, live("other-spot"), 1, 0, floor, drain_seconds))
+    fall = CountFall(TARGET, live("llama-od"), 1, 0, floor, drain_seconds)
+    held = marking.marker.mark(fall)
+    assert (held.to_replicas, held.names, held.reason) == (1, (), Reason.ON_DEMAND_FLOOR)
+    assert held.message == "1 replica stays for the floor on demand until emptied spot nodes have gone"
+    assert "llama-od" not in costs(server).keys() | out(server)
+
+    gone = marking.marker.mark(replace(fall, split=replace(floor, spot=0)))
+    assert "llama-od" in costs(server).keys() | out(server)
+    assert gone.reason is Reason.DRAINING
 
 
 class TestDrain:

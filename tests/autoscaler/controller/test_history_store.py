@@ -11,8 +11,8 @@ from autoscaler.api.learned import written_bursts
 from autoscaler.api.status import save_history
 from autoscaler.controller.history_store import HistoryStore
 from policies.bursts import Burst, BurstMemory
-from policies.constraints.spot_return import REST_SECONDS
-from policies.history import ReturnMemory, ScalingHistory, new_history
+from policies.constraints.node_move import LONGEST_REST_SECONDS
+from policies.history import MoveMemory, ScalingHistory, new_history
 from tests.builders import NOW, a_history
 from tests.pool_builders import a_scaler
 
@@ -137,14 +137,14 @@ def test_a_clock_that_was_set_back_leaves_no_times_in_the_future() -> None:
     )
 
 
-def test_a_clock_that_was_set_back_keeps_no_way_back_to_spot_waiting() -> None:
+def test_a_clock_that_was_set_back_keeps_no_move_of_nodes_waiting() -> None:
     day_seconds = 86_400.0
     store, scaler = HistoryStore(), a_scaler()
-    memory = ReturnMemory(NOW, 1, NOW, 6, NOW + 1000.0, 2)
-    store.remember(scaler, replace(a_history(recommended={0.0: 4}), spot_return=memory))
-    recalled = store.recall(scaler, 4, NOW - day_seconds).spot_return
+    memory = MoveMemory(NOW, 1, NOW, 6, NOW + 2 * day_seconds, 2)
+    store.remember(scaler, replace(a_history(recommended={0.0: 4}), node_move=memory))
+    recalled = store.recall(scaler, 4, NOW - day_seconds).node_move
     then = NOW - day_seconds
-    assert recalled == ReturnMemory(then, 1, then, 6, then + REST_SECONDS, 2)
+    assert recalled == MoveMemory(then, 1, then, 6, then + LONGEST_REST_SECONDS, 2)
 
 
 def test_bursts_are_remembered_and_taken_up_from_the_status() -> None:

@@ -21,9 +21,9 @@ from autoscaler.telemetry import Telemetry
 from policies.accelerator_sharing import AcceleratorAllowance
 from policies.capacity_split import ReplicaSplit
 from policies.history import ScalingHistory
+from policies.node_move import NodeMove
 from policies.parameters import Mode
 from policies.reasons import Reason
-from policies.spot_return import SpotReturn
 from policies.victims import NodesOfSplit
 from tests.builders import NOW, a_history
 from tests.fakes.ports import FakeActuator, FakeMetrics, FakeReporter, FakeSource, FakeWorkloads
@@ -56,7 +56,7 @@ class OldShares:
     def nodes_of_split(self, key: PoolKey) -> NodesOfSplit | None:
         return None
 
-    def spot_return(self, key: PoolKey) -> SpotReturn | None:
+    def node_move(self, key: PoolKey) -> NodeMove | None:
         return None
 
     def forget_all(self) -> None:

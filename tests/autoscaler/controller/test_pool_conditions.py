@@ -10,14 +10,15 @@ from autoscaler.api.conditions import MAXIMUM_MESSAGE_CHARACTERS, Condition, Con
 from autoscaler.controller.pool_conditions import judged_conditions
 from autoscaler.controller.pool_report import PoolReport
 from policies.bursts import Burst, BurstMemory
+from policies.capacity_split import CapacityType
 from policies.cold_start import ColdStart
 from policies.decision import decide
-from policies.history import ReturnMemory
+from policies.history import MoveMemory
 from policies.node_capacity import CapacityOutcome
+from policies.node_move import NodeMove
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
 from policies.signals import Signal
-from policies.spot_return import SpotReturn
 from tests.builders import NOW, a_blackout, a_history, a_signal, an_observation
 from tests.pool_builders import (
     a_crash_report,
@@ -432,16 +433,16 @@ def test_nodes_that_come_again_are_said() -> None:
     assert (condition.status.value, condition.reason) == ("True", "NodesAvailable")
 
 
-def going_back(offer: SpotReturn | None, settled_seconds: float = 0.0) -> PoolReport:
+def going_back(offer: NodeMove | None, settled_seconds: float = 0.0) -> PoolReport:
     """A calm pool of ten, whose nodes say so much of a way back to spot; calm for so long."""
     scaler = a_scaler(mode="Scale", maxReplicas=11, signals={"waitingRequests": {"perReplica": 4}})
-    history = a_history(spot_return=ReturnMemory(NOW - settled_seconds))
+    history = a_history(node_move=MoveMemory(NOW - settled_seconds))
     report = a_decision_report(scaler=scaler, replicas=10, waiting=40.0, history=history)
-    decision_input = replace(report.decision_input, spot_return=offer)
+    decision_input = replace(report.decision_input, node_move=offer)
     return replace(report, decision_input=decision_input, decision=decide(decision_input))
 
 
-OFFER = SpotReturn(can_buy_spot=True, replicas_on_spot=6, nodes_beyond_floor=2, surge_replicas=1)
+OFFER = NodeMove(CapacityType.SPOT, can_buy=True, replicas_there=6, nodes_beyond_floor=2, surge_replicas=1)
 
 
 @pytest.mark.parametrize(
@@ -475,16 +476,18 @@ def test_it_is_told_when_all_is_on_spot_again() -> None:
 @pytest.mark.parametrize(
     ("offer", "memory"),
     [
-        pytest.param(SpotReturn(can_buy_spot=False, replicas_on_spot=6), None, id="spot cannot be had at all"),
-        pytest.param(None, ReturnMemory(rests_until_seconds=NOW + 900.0), id="whoever leads now has not looked yet"),
+        pytest.param(
+            NodeMove(CapacityType.SPOT, can_buy=False, replicas_there=6), None, id="spot cannot be had at all"
+        ),
+        pytest.param(None, MoveMemory(rests_until_seconds=NOW + 900.0), id="whoever leads now has not looked yet"),
     ],
 )
 def test_what_is_on_demand_for_want_of_spot_is_not_said_to_be_back(
-    offer: SpotReturn | None, memory: ReturnMemory | None
+    offer: NodeMove | None, memory: MoveMemory | None
 ) -> None:
     refused = judged_conditions((), going_back(replace(OFFER, surge_replicas=0, because="no room")))
     report = going_back(offer)
-    decision_input = replace(report.decision_input, history=a_history(spot_return=memory))
+    decision_input = replace(report.decision_input, history=a_history(node_move=memory))
     report = replace(report, decision_input=decision_input, decision=decide(decision_input))
     condition = judged(report, refused)[ConditionType.ON_SPOT_AGAIN]
     assert (condition.status, condition.reason) == (ConditionStatus.FALSE, Reason.RETURN_REFUSED)

@@ -11,7 +11,7 @@ import pytest
 
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_objects import WatchedNode, WatchedPod
-from autoscaler.observers.replica_places import Places, ReplicaPlaces
+from autoscaler.observers.replica_places import Places, PoolNodes, ReplicaPlaces
 from autoscaler.observers.workload import LivePod, ScaleTarget
 
 TARGET = ScaleTarget("inference", "Deployment", "llama", "", "", "")
@@ -66,6 +66,18 @@ def test_on_demand_nodes_that_nothing_fills(beside: list[WatchedPod], empty: int
 )
 def test_other_empty_nodes_are_none_of_them(node: WatchedNode) -> None:
     assert places([NODES[0], node], MINE).empty_on_demand == 0
+
+
+def test_the_nodes_of_a_node_pool_whoever_fills_them() -> None:
+    nodes = [*NODES, a_node("t", node_pool="spot", capacity_type="spot")]
+    nodes += [a_node("u", node_pool="spot", capacity_type="spot", is_deleting=True)]
+    pods = {("inference", pod.name): pod for pod in [a_pod("other", "s", owner="ReplicaSet/other-1"), a_pod("x", "u")]}
+    watched = SimpleNamespace(get=pods.get, all=lambda: list(pods.values()), version=1)
+    cluster = SimpleNamespace(pods=watched, nodes=None, nodes_by_name=lambda: {node.name: node for node in nodes})
+    source = ReplicaPlaces(cast(WatchedCluster, cluster), lambda *_: None)
+    assert source.nodes_of("spot") == PoolNodes(frozenset({"s"}), 1)
+    assert source.nodes_of("od") == PoolNodes(frozenset(), 2)
+    assert source.nodes_of("none such") == PoolNodes(frozenset(), 0)
 
 
 def test_where_each_replica_is() -> None:

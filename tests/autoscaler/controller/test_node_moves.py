@@ -1,4 +1,4 @@
-"""Which scaler may move replicas back to spot, and what its AcceleratorPool's limits are meanwhile."""
+"""Which scaler may move replicas to nodes of the other kind, and what its AcceleratorPool's limits are meanwhile."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from autoscaler.api.accelerator_pool import AcceleratorPool, parse_accelerator_p
 from autoscaler.controller.node_capacity import NodeCapacityKeeper
 from autoscaler.controller.replica_wish import ReplicaWish
 from autoscaler.observers.node_pools import NodePoolSeen
-from autoscaler.observers.replica_places import Places
+from autoscaler.observers.replica_places import Places, PoolNodes
 from autoscaler.observers.workload import LivePod, ScaleTarget
+from policies.capacity_split import CapacityType
+from policies.node_move import NodeMove
 from policies.reasons import Reason
-from policies.spot_return import SpotReturn
 from policies.victims import PlacedReplica
 from tests.pool_builders import a_workload
 
@@ -38,6 +39,8 @@ class Cluster:
     problem: str | None = None
     limits: dict[str, Mapping[str, str]] = field(default_factory=dict)
     empty: int = 0
+    per_node: int = 1
+    others: int = 0  # replicas of the other scaler, each on a node of its own on demand
 
     def accelerator_pools(self) -> tuple[AcceleratorPool, ...]:
         pool = parse_accelerator_pool(
@@ -61,12 +64,23 @@ class Cluster:
         return Actuated(Reason.LIMITS_IN_STEP, "written")
 
     def places_of(self, target: ScaleTarget, pods: Sequence[LivePod]) -> Places:
-        del target, pods
-        on_demand = [
-            PlacedReplica(f"o{each}", f"o{each}", is_ready=True) for each in range(self.on_demand - self.empty)
+        del pods
+        if target.name == "other":
+            return Places([PlacedReplica(f"x{each}", f"x{each}", is_ready=True) for each in range(self.others)], 0)
+        mine = [f"o{each}" for each in range(self.on_demand - self.empty - self.others)]
+        on_demand = [PlacedReplica(name, name, is_ready=True) for name in mine]
+        spot = [
+            PlacedReplica(f"s{each}-{place}", f"s{each}", is_ready=True, is_on_spot=True)
+            for each in range(self.spot)
+            for place in range(self.per_node)
         ]
-        spot = [PlacedReplica(f"s{each}", f"s{each}", is_ready=True, is_on_spot=True) for each in range(self.spot)]
         return Places((*on_demand, *spot), self.empty)
+
+    def nodes_of(self, node_pool: str) -> PoolNodes:
+        if node_pool == "od":
+            mine = [f"o{each}" for each in range(self.on_demand - self.empty - self.others)]
+            return PoolNodes(frozenset([*mine, *(f"x{each}" for each in range(self.others))]), self.empty)
+        return PoolNodes(frozenset(f"s{each}" for each in range(self.spot)), 0)
 
     def nodes(self, name: str) -> int:
         return int(self.limits[name]["nvidia.com/gpu"]) // 8
@@ -87,8 +101,8 @@ def keeper_after(cluster: Cluster, *wishes: ReplicaWish) -> NodeCapacityKeeper:
 
 
 def test_one_more_replica_would_move_a_node_back_to_spot() -> None:
-    found = keeper_after(Cluster(), a_wish()).spot_return(CHAT)
-    assert found == SpotReturn(can_buy_spot=True, replicas_on_spot=6, nodes_beyond_floor=2, surge_replicas=1)
+    found = keeper_after(Cluster(), a_wish()).node_move(CHAT)
+    assert found == NodeMove(CapacityType.SPOT, can_buy=True, replicas_there=6, nodes_beyond_floor=2, surge_replicas=1)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +134,7 @@ def test_one_more_replica_would_move_a_node_back_to_spot() -> None:
     ],
 )
 def test_why_replicas_stay(cluster: Cluster, wishes: list[ReplicaWish], because: str, waits: bool) -> None:
-    found = keeper_after(cluster, *wishes).spot_return(CHAT)
+    found = keeper_after(cluster, *wishes).node_move(CHAT)
     assert found is not None
     assert (found.surge_replicas, found.waits) == (0, waits)
     assert because in found.because
@@ -139,28 +153,28 @@ def test_why_replicas_stay(cluster: Cluster, wishes: list[ReplicaWish], because:
     ],
 )
 def test_where_nothing_is_to_be_moved_nothing_is_offered(cluster: Cluster, wish: ReplicaWish) -> None:
-    assert keeper_after(cluster, wish).spot_return(wish.key) is None
+    assert keeper_after(cluster, wish).node_move(wish.key) is None
 
 
 def test_without_spot_on_sale_that_is_all_that_is_said() -> None:
-    found = keeper_after(Cluster(problem="its NodeClass is missing"), a_wish()).spot_return(CHAT)
-    assert found == SpotReturn(can_buy_spot=False, replicas_on_spot=6)
+    found = keeper_after(Cluster(problem="its NodeClass is missing"), a_wish()).node_move(CHAT)
+    assert found == NodeMove(CapacityType.SPOT, can_buy=False, replicas_there=6)
 
 
 def test_while_another_scaler_is_not_known_what_was_offered_stands() -> None:
     keeper = keeper_after(Cluster(), a_wish())
-    before = keeper.spot_return(CHAT)
+    before = keeper.node_move(CHAT)
     assert before is not None
     keeper.provide([a_wish()], {CHAT: "h100", OTHER: "h100"}, 15.0)
-    assert keeper.spot_return(CHAT) == before
+    assert keeper.node_move(CHAT) == before
     keeper.forget_all()
-    assert keeper.spot_return(CHAT) is None
+    assert keeper.node_move(CHAT) is None
 
 
 def test_who_may_begin_and_does_not_keeps_nobody_from_it() -> None:
     keeper = keeper_after(Cluster(), a_wish(desired=5, current=5), a_wish(OTHER, desired=5, current=5))
     for key in (CHAT, OTHER):
-        found = keeper.spot_return(key)
+        found = keeper.node_move(key)
         assert found is not None
         assert found.surge_replicas == 1
 
@@ -208,7 +222,7 @@ def test_the_dollars_of_all_pools_pay_for_a_way_back(ceiling: float, surge: int)
         cluster, cluster, cluster, "tokenscaler", places=cluster, ceiling_per_hour=round(ceiling * 1_000_000)
     )
     keeper.provide([a_wish()], {CHAT: "h100"}, 0.0)
-    found = keeper.spot_return(CHAT)
+    found = keeper.node_move(CHAT)
     assert found is not None
     assert (found.surge_replicas, found.nodes_beyond_floor) == (surge, 2), found
     if surge:
@@ -222,7 +236,7 @@ def test_of_two_that_may_begin_one_at_a_time_does_where_one_node_is_to_go_back()
     keeper = keeper_after(cluster, *both)
     offered = []
     for tick in range(4):
-        found = {key: keeper.spot_return(key) for key in (CHAT, OTHER)}
+        found = {key: keeper.node_move(key) for key in (CHAT, OTHER)}
         assert all(each is not None and each.nodes_beyond_floor == 1 for each in found.values())
         offered.append([key for key, each in found.items() if each is not None and each.surge_replicas])
         assert [each.waits for key, each in found.items() if each is not None and key not in offered[-1]] == [True]
@@ -234,6 +248,65 @@ def test_of_two_that_may_begin_one_at_a_time_does_where_one_node_is_to_go_back()
 def test_a_node_that_is_held_ready_is_none_to_be_moved() -> None:
     held = {"prewarm": {"method": "CapacityBuffer", "spareNodes": 1}}
     keeper = keeper_after(Cluster(spec=SPEC | held, on_demand=4, spot=6, empty=1), a_wish(), a_wish(OTHER))
-    found = [keeper.spot_return(key) for key in (CHAT, OTHER)]
+    found = [keeper.node_move(key) for key in (CHAT, OTHER)]
     surges = sorted(each.surge_replicas for each in found if each is not None)
     assert surges == [0, 2], "one fills the node that is held, one goes on spot; and one scaler at a time"
+
+
+def test_a_broken_floor_is_mended_by_one_more_on_demand() -> None:
+    """One on demand beside eight on spot, of which the floor allows four: its place is on demand, and none on spot."""
+    cluster = Cluster(on_demand=1, spot=8)
+    found = keeper_after(cluster, a_wish(desired=9, current=9)).node_move(CHAT)
+    expected = NodeMove(CapacityType.ON_DEMAND, can_buy=True, replicas_there=1, nodes_beyond_floor=4, surge_replicas=1)
+    assert found == expected
+    moves = {"moved_replicas": 1, "moves_to": CapacityType.ON_DEMAND}
+    keeper_after(cluster, a_wish(desired=10, current=9, **moves))
+    assert (cluster.nodes("od") > 1, cluster.nodes("spot")) == (True, 8)
+
+
+def test_where_spot_has_room_the_surge_fills_that_too() -> None:
+    """Two a node; each of four on spot has a hole, into which the scheduler puts what is asked for."""
+    cluster = Cluster(on_demand=0, spot=4)
+    found = keeper_after(cluster, a_wish(desired=4, current=4, accelerators_per_replica=4)).node_move(CHAT)
+    assert found is not None
+    assert (found.to, found.surge_replicas) == (CapacityType.ON_DEMAND, 5)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "because"),
+    [
+        pytest.param(
+            Cluster(on_demand=1, spot=8, spec=SPEC | {"ceilings": {"accelerators": 72}}),
+            "limits and ceilings leave no room for one more on-demand node",
+            id="the ceiling is reached",
+        ),
+        pytest.param(Cluster(on_demand=0, spot=3), "", id="nothing is in the way"),
+    ],
+)
+def test_why_a_broken_floor_stays_broken(cluster: Cluster, because: str) -> None:
+    found = keeper_after(cluster, a_wish(desired=9, current=9)).node_move(CHAT)
+    assert found is not None
+    assert (found.to, found.because, bool(found.surge_replicas)) == (CapacityType.ON_DEMAND, because, not because)
+
+
+def test_a_broken_floor_is_mended_by_one_scaler_at_a_time() -> None:
+    cluster = Cluster(on_demand=1, spot=8, per_node=1)
+    second = a_wish(("inference", "second"), desired=9, current=9)
+    keeper = keeper_after(cluster, a_wish(desired=9, current=9), second)
+    found = [keeper.node_move(key) for key in (CHAT, second.key)]
+    assert sorted(each.surge_replicas for each in found if each is not None) == [0, 1]
+
+
+def test_the_half_filled_nodes_of_another_scaler_are_room_too() -> None:
+    """Three on demand with a hole each; beside a fourth node, another scaler's, four more would not go on spot."""
+    other = a_wish(OTHER, desired=1, current=1, accelerators_per_replica=4)
+    assert other.workload is not None
+    other = replace(other, workload=replace(other.workload, target=replace(other.workload.target, name="other")))
+    surges = []
+    for others in (0, 1):
+        cluster = Cluster(on_demand=3 + others, spot=6, per_node=2, others=others)
+        found = keeper_after(cluster, a_wish(desired=15, current=15, accelerators_per_replica=4), other).node_move(CHAT)
+        assert found is not None
+        surges.append((found.surge_replicas, found.because))
+    assert surges[0] == (4, ""), "three holes, and one on spot"
+    assert surges[1] == (0, "on-demand nodes have room for 4 replicas more, which would go there and not to spot")

@@ -1,4 +1,4 @@
-"""What is asked for beside the plan so that replicas go back to spot, and when that is left."""
+"""What is asked for beside the plan so that replicas go to nodes of the other kind, and when that is left."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from policies.accelerator_sharing import AcceleratorAllowance
-from policies.constraints.spot_return import LOOKING_SECONDS, REST_SECONDS
+from policies.capacity_split import CapacityType
+from policies.constraints.node_move import LONGEST_REST_SECONDS, LOOKING_SECONDS, REST_SECONDS
 from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
 from policies.history import ScalingHistory, with_rescale
+from policies.node_move import NodeMove
 from policies.observation import ObservationUnavailable, ReplicaCounts
 from policies.reasons import Reason
 from policies.signals import Signal
-from policies.spot_return import SpotReturn
 from tests.builders import NOW, a_decision_input, a_history, a_policy, an_even_signal, an_observation
 
 TICK_SECONDS = 15.0
@@ -22,14 +23,14 @@ WINDOW_SECONDS = 60.0
 PLANNED = 10
 SIGNALS = {"waitingRequests": {"perReplica": 4}}
 BEHAVIOR = {"scaleDown": {"stabilizationWindowSeconds": int(WINDOW_SECONDS)}}
-OFFER = SpotReturn(can_buy_spot=True, replicas_on_spot=6, nodes_beyond_floor=2, surge_replicas=1)
+OFFER = NodeMove(CapacityType.SPOT, can_buy=True, replicas_there=6, nodes_beyond_floor=2, surge_replicas=1)
 
 
 @dataclass
 class Pool:
     """Ten replicas that all serve, of which two could be on spot; every count that is decided is written."""
 
-    offer: SpotReturn | None = OFFER
+    offer: NodeMove | None = OFFER
     needed: int = PLANNED
     counts: ReplicaCounts = field(default_factory=lambda: ReplicaCounts(PLANNED, PLANNED, PLANNED))
     history: ScalingHistory = field(default_factory=lambda: a_history())
@@ -39,7 +40,7 @@ class Pool:
     more: dict[str, object] = field(default_factory=dict)
 
     def decision_input(self) -> DecisionInput:
-        policy = a_policy(signals=SIGNALS, behavior=BEHAVIOR, coldStart={"priorSeconds": 30}, **self.more)
+        policy = a_policy(signals=SIGNALS, **{"behavior": BEHAVIOR, "coldStart": {"priorSeconds": 30}} | self.more)
         serving = self.counts.serving
         metrics = (
             an_observation({Signal.WAITING_REQUESTS: an_even_signal(4.0 * self.needed, serving)}, ready=serving)
@@ -49,7 +50,7 @@ class Pool:
         made = a_decision_input(
             policy, metrics, replicas=self.counts, history=self.history, now_seconds=self.now_seconds
         )
-        return replace(made, spot_return=self.offer, accelerator_allowance=self.allowance)
+        return replace(made, node_move=self.offer, accelerator_allowance=self.allowance)
 
     def tick(self) -> ScalingDecision:
         decision_input = self.decision_input()
@@ -80,11 +81,11 @@ class Pool:
     def all_serve(self, on_spot: int) -> None:
         assert self.offer is not None
         self.counts = ReplicaCounts(self.counts.spec, self.counts.spec, self.counts.spec)
-        self.offer = replace(self.offer, replicas_on_spot=on_spot)
+        self.offer = replace(self.offer, replicas_there=on_spot)
 
 
 def step_of(decision: ScalingDecision) -> tuple[Reason, str]:
-    step = next(step for step in decision.steps if step.name == "spotReturn")
+    step = next(step for step in decision.steps if step.name == "nodeMove")
     return step.reason, step.message
 
 
@@ -100,11 +101,11 @@ def test_one_more_is_asked_for_after_a_calm_window_and_as_many_go_when_it_serves
     pool.all_serve(on_spot=7)
     ended = pool.tick()
     assert (ended.desired_replicas, ended.reason) == (10, Reason.RETURNING_TO_SPOT)
-    assert "all 11 serve: 1 more on spot take the place of as many on demand" in ended.message
+    assert "all 11 serve: 1 more on spot takes the place of as many on demand" in ended.message
     assert not [event for event in pool.history.scale_events if event.change], "rate policies saw nothing of it"
 
     pool.all_serve(on_spot=7)
-    pool.offer = replace(OFFER, replicas_on_spot=7, nodes_beyond_floor=1)
+    pool.offer = replace(OFFER, replicas_there=7, nodes_beyond_floor=1)
     assert [pool.tick().desired_replicas for _ in range(5)] == [10, 10, 10, 10, 11], "the next after another window"
 
 
@@ -184,7 +185,7 @@ def test_growth_takes_what_was_to_move() -> None:
     pool.needed = 14
     grown = pool.tick()
     assert grown.desired_replicas == 14
-    assert pool.history.spot_return is None
+    assert pool.history.node_move is None
     assert pool.history.replaced_replicas == 0
 
 
@@ -193,7 +194,7 @@ def test_a_replica_that_leaves_is_replaced_by_what_was_to_move() -> None:
     pool.counts = ReplicaCounts(11, 11, 10, leaving=1, leaving_ready=1)
     decision = pool.tick()
     assert decision.desired_replicas == 11
-    assert pool.history.spot_return is None
+    assert pool.history.node_move is None
 
 
 def test_what_does_not_come_is_given_up_and_tried_again_after_a_rest() -> None:
@@ -203,7 +204,7 @@ def test_what_does_not_come_is_given_up_and_tried_again_after_a_rest() -> None:
     limit_seconds = pool.decision_input().cold_start.start_limit_seconds + LOOKING_SECONDS
     assert pool.now_seconds - TICK_SECONDS - begun_at_seconds >= limit_seconds
     assert step_of(given_up)[0] is Reason.RETURN_REFUSED
-    assert "the way back to spot is given up: after" in step_of(given_up)[1]
+    assert "the way to spot is given up: after" in step_of(given_up)[1]
 
     rested_since = pool.now_seconds
     pool.all_serve(on_spot=6)
@@ -215,7 +216,9 @@ def test_what_does_not_come_is_given_up_and_tried_again_after_a_rest() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        pytest.param({"offer": SpotReturn(can_buy_spot=False, replicas_on_spot=6)}, "spot cannot be had", id="drought"),
+        pytest.param(
+            {"offer": NodeMove(CapacityType.SPOT, can_buy=False, replicas_there=6)}, "spot cannot be had", id="drought"
+        ),
         pytest.param({"counts": ReplicaCounts(11, 11, 10, stuck=1)}, "1 replica stuck", id="it is stuck"),
         pytest.param({"allowance": AcceleratorAllowance(10, "x")}, "leave no room any more", id="another needs them"),
     ],
@@ -253,7 +256,7 @@ def test_a_count_that_somebody_else_sets_is_a_fact() -> None:
     pool = Pool().moving()
     pool.counts = ReplicaCounts(13, 13, 13)
     pool.tick()
-    assert pool.history.spot_return is None
+    assert pool.history.node_move is None
     assert pool.history.replaced_replicas == 0
 
 
@@ -263,6 +266,82 @@ def test_a_write_that_failed_is_asked_for_again() -> None:
     pool.counts = ReplicaCounts(10, 10, 10)
     pool.history = replace(pool.history, last_seen_replicas=10)
     assert pool.tick().desired_replicas == 11
+
+
+SHORT = NodeMove(CapacityType.ON_DEMAND, can_buy=True, replicas_there=1, nodes_beyond_floor=5, surge_replicas=1)
+
+
+def test_a_broken_floor_is_mended_by_one_more_on_demand_and_one_fewer_on_spot() -> None:
+    pool = Pool(offer=SHORT)
+    begun = pool.until(PLANNED + 1)
+    assert begun.reason is Reason.RESTORING_FLOOR
+    assert (
+        "11 asked for: 5 nodes on spot beyond the floor, so that 1 more on demand takes the place of as many on spot"
+    ) in begun.message
+    pool.counts = replace(pool.counts, starting=1)
+    assert [pool.tick().desired_replicas for _ in range(6)] == [11] * 6, "until it serves"
+    pool.counts = ReplicaCounts(11, 11, 11)
+    assert pool.tick().desired_replicas == 11, "all serve, and none of them more on demand"
+    pool.all_serve(on_spot=2)
+    ended = pool.tick()
+    assert (ended.desired_replicas, ended.reason) == (10, Reason.RESTORING_FLOOR)
+
+
+def test_a_broken_floor_waits_for_a_minute_of_calm_and_not_for_a_long_window() -> None:
+    window = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 900}}}
+    pool = Pool(offer=SHORT, more=window)
+    pool.history = replace(pool.history, complete_since_seconds=0.0)
+    begun_at_seconds = pool.now_seconds
+    pool.until(PLANNED + 1)
+    assert pool.now_seconds - begun_at_seconds <= LOOKING_SECONDS + 2 * TICK_SECONDS
+
+
+def test_a_rest_on_the_way_to_spot_does_not_keep_a_floor_from_being_mended() -> None:
+    pool = Pool().moving()
+    pool.until(PLANNED, ticks=100)
+    pool.all_serve(on_spot=6)
+    assert "tried again in" in step_of(pool.tick())[1]
+    pool.offer = SHORT
+    pool.until(PLANNED + 1)
+
+
+def rest_after(pool: Pool) -> float:
+    """How long nothing is tried after the try that goes on now has come to nothing."""
+    pool.until(PLANNED, ticks=100)
+    pool.counts = ReplicaCounts(PLANNED, PLANNED, PLANNED)
+    since_seconds = pool.now_seconds
+    pool.until(PLANNED + 1, ticks=10_000)
+    pool.counts = replace(pool.counts, starting=1)
+    return pool.now_seconds - since_seconds
+
+
+def test_what_never_comes_on_spot_is_tried_less_and_less_often_and_that_is_said() -> None:
+    pool = Pool(offer=replace(OFFER, replicas_there=0)).moving()
+    rests = [rest_after(pool) for _ in range(7)]
+    expected = [min(REST_SECONDS * 2**number, LONGEST_REST_SECONDS) for number in range(7)]
+    assert rests == pytest.approx(expected, abs=3 * TICK_SECONDS)
+    pool.until(PLANNED, ticks=100)
+    pool.counts = ReplicaCounts(PLANNED, PLANNED, PLANNED)
+    said = step_of(pool.tick())[1]
+    assert "did not come 8 times in a row (do its pods select spot nodes, and tolerate their taints?)" in said
+    assert "tried again in 1439.8 min" in said
+
+
+def test_a_floor_that_could_not_be_mended_is_tried_as_often_as_before() -> None:
+    pool = Pool(offer=SHORT).moving()
+    assert [rest_after(pool) for _ in range(4)] == pytest.approx([REST_SECONDS] * 4, abs=3 * TICK_SECONDS)
+
+
+def test_a_move_that_comes_off_ends_the_long_rests() -> None:
+    pool = Pool().moving()
+    assert rest_after(pool) < REST_SECONDS * 1.1
+    pool.all_serve(on_spot=7)
+    pool.until(PLANNED)
+    pool.all_serve(on_spot=7)
+    pool.offer = replace(OFFER, replicas_there=7, nodes_beyond_floor=1)
+    pool.until(PLANNED + 1)
+    pool.counts = replace(pool.counts, starting=1)
+    assert rest_after(pool) < REST_SECONDS * 1.1
 
 
 def test_nobody_goes_while_a_rollout_goes_on() -> None:
