@@ -64,7 +64,7 @@ mutation: setup ## how many small faults in policies/ the tests find: of SAMPLE=
 
 PLANS ?= 1000000
 proof-plans: setup ## random plans and lives of nodes that must break no law; PLANS=1000000 (10 min)
-	@TOKENSCALER_PLANS=$(PLANS) $(BIN)/pytest -q tests/policies/test_node_capacity_laws.py tests/policies/test_spot_return_laws.py $(PYTEST_ARGUMENTS)
+	@TOKENSCALER_PLANS=$(PLANS) $(BIN)/pytest -q tests/policies/test_node_capacity_laws.py tests/policies/test_node_move_laws.py $(PYTEST_ARGUMENTS)
 
 EVENTS ?= 200
 proof-events: setup system-programs programs ## random loads and lost nodes on a real Karpenter; EVENTS=200 (15 min)
