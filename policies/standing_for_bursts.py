@@ -31,7 +31,7 @@ LEAST_CORRECTION, MOST_CORRECTION = 0.75, 1.25
 # half as much after the second, a third after the third.
 MARGIN_OF_ONE = 0.6
 # Bursts that the policy expects count as if so many of their height had been seen.
-BURSTS_EXPECTED = 2
+BURSTS_EXPECTED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +146,18 @@ def _expected_replicas(memory: BurstMemory, amplification: float | None) -> floa
 def _standing(bursts: Sequence[Burst], percent: float, expected_replicas: float | None) -> int:
     """The replicas that serve most of them; more while few have been seen, and nearer to what is expected.
 
-    Height = ((n + 0.6) q + 2 e) / (n + 2) for n bursts of the quantile q where e is expected; (1 + 0.6 / n) q without.
-    One burst of 6 where 15 are expected: (1.6 x 6 + 2 x 15) / 3 = 13.2.
+    Height = (1 + 0.6 / n) q for n bursts of the quantile q. Where e is expected no room is left beyond it, and it
+    counts as four bursts that were no lower than q: (n min((1 + 0.6 / n) q, m) + 4 m) / (n + 4), where m is the larger
+    of e and q. One burst of 6 where 15 are expected: (1.6 x 6 + 4 x 15) / 5 = 13.9.
     """
-    seen = (len(bursts) + MARGIN_OF_ONE) * _quantile(bursts, percent) if bursts else 0.0
-    if expected_replicas is None:
-        height = seen / len(bursts)
-    else:
-        height = (seen + BURSTS_EXPECTED * expected_replicas) / (len(bursts) + BURSTS_EXPECTED)
+    count, height = len(bursts), 0.0
+    if bursts:
+        seen = _quantile(bursts, percent)
+        height = (1.0 + MARGIN_OF_ONE / count) * seen
+        expected_replicas = None if expected_replicas is None else max(expected_replicas, seen)
+    if expected_replicas is not None:
+        height = min(height, expected_replicas)
+        height = (count * height + BURSTS_EXPECTED * expected_replicas) / (count + BURSTS_EXPECTED)
     return math.ceil(share_of_height(bursts) * height)
 
 

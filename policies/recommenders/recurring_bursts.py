@@ -43,7 +43,7 @@ class RecurringBurstsParameters(ParameterModel):
         description=(
             "How tall a burst may be that comes at any time, the first one too: so many times the calm's load at its "
             "height, as a graph of requests a second shows it. Replicas for so much always stand ready; bursts that "
-            "are seen correct it, and count for more from the third in a day. Left out: the first is not expected."
+            "are seen correct it, and count for more from the fifth in a day. Left out: the first is not expected."
         ),
     )
 
