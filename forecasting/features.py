@@ -54,15 +54,8 @@ class Features:
 
 def build_features(history: LoadHistory, parameters: ForecastingParameters) -> Features:
     """Features of the forecasts issued when the newest bin of `history` closes."""
-    steps, day, scale = parameters.steps, parameters.day_bins, history.scale
-    lags_of_day = day - np.arange(steps + 1)  # a day before the newest bin and before those ahead
-    parts = [
-        history.clean_lags(WINDOW_LAGS),
-        history.hour_level[None],
-        history.capped_lags(lags_of_day),
-        history.capped_lags(lags_of_day + 6 * day),
-        history.profiles,
-    ]
+    steps, scale = parameters.steps, history.scale
+    parts = [history.clean_lags(WINDOW_LAGS), history.hour_level[None], history.earlier, history.profiles]
     roots = np.sqrt(np.maximum(np.concatenate(parts), 0.0) / scale)
     window, hour_level = roots[: len(WINDOW_LAGS)], roots[len(WINDOW_LAGS)]
     yesterday, week, profile = roots[len(WINDOW_LAGS) + 1 :].reshape(3, steps + 1, -1)

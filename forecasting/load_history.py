@@ -32,7 +32,8 @@ class LoadHistory:
 
     `loads` are those of the newest bin as they came in. `profiles` (1 + steps, pools) is the usual load of the newest
     bin and of those after it, NaN where no earlier day is known. `departures` are recent means of
-    sqrt(load) - sqrt(profile), a row for each half-life.
+    sqrt(load) - sqrt(profile), a row for each half-life. `scale` is the typical load of each pool, > 0: what loads are
+    divided by before the square root.
     """
 
     def __init__(self, pools: int, parameters: ForecastingParameters) -> None:
@@ -52,21 +53,20 @@ class LoadHistory:
         self.mean = np.zeros(pools)
         self.day_maximum = np.full(pools, np.nan)
         self.largest_seen = np.zeros(pools)
+        self.scale = np.full(pools, TINY)
         self.observed_bins = np.zeros(pools)
         self._age_bins = np.zeros(pools)
         self._low_run = np.zeros(pools)
         self._low_share = np.zeros(pools)
         self._weights = _profile_weights()[:, None]
-        self._profile_lags = np.array(chosen.PROFILE_DAYS) * day - parameters.steps
+        # A day and a week before the newest bin and before those ahead, then the days of the last profile.
+        lags_of_day = day - np.arange(parameters.steps + 1)
+        profile_lags = np.array(chosen.PROFILE_DAYS) * day - parameters.steps
+        self._earlier_lags = np.concatenate([lags_of_day, lags_of_day + 6 * day, profile_lags])
+        self.earlier = np.full((2 * (parameters.steps + 1), pools), np.nan)
         self._fill_lags = np.array([1, day, day + 1])
         half_lives = np.array(chosen.DEPARTURE_HALF_LIFE_HOURS)[:, None]
         self._departure_rates = 1 - 0.5 ** (24 / (half_lives * day))
-
-    @property
-    def scale(self) -> FloatArray:
-        """Typical load of each pool, > 0: what loads are divided by before the square root."""
-        scale: FloatArray = np.maximum(np.fmax(self.mean, 0.05 * self.day_maximum), TINY)
-        return scale
 
     def accept(self, loads: FloatArray) -> None:
         """Takes the mean loads of the bin that has just closed; NaN, infinite and negative values are missing."""
@@ -84,15 +84,13 @@ class LoadHistory:
         self._update_levels(observed, filled)
         self._update_departures(filled, profile)
         self.largest_seen = np.fmax(self.largest_seen, loads)
-        self.profiles = np.concatenate([self.profiles[1:], self._last_profile()[None]])
+        earlier = self.capped.read_lags(self._earlier_lags, self.now)
+        self.earlier, days = earlier[: len(self.earlier)], earlier[len(self.earlier) :]
+        self.profiles = np.concatenate([self.profiles[1:], self._last_profile(days)[None]])
 
     def clean_lags(self, lags: IntArray) -> FloatArray:
         """Cleaned loads (lags, pools) of the bins `lags` before the newest one; NaN where unknown."""
         return self.clean.read_lags(lags, self.now)
-
-    def capped_lags(self, lags: IntArray) -> FloatArray:
-        """As `clean_lags`, with spikes cut down to twice the usual or recent level."""
-        return self.capped.read_lags(lags, self.now)
 
     def _judge_outage(self, loads: FloatArray, profile: FloatArray) -> None:
         day = self._parameters.day_bins
@@ -123,6 +121,7 @@ class LoadHistory:
         share = 1 / within(self.observed_bins, 1, chosen.HISTORY_DAYS * day)
         self.mean += np.where(is_known, share * (observed - self.mean), 0.0)
         self.day_maximum = np.fmax(self.day_maximum * 0.5 ** (1 / day), observed)
+        self.scale = np.maximum(np.fmax(self.mean, 0.05 * self.day_maximum), TINY)
         newest = np.where(np.isfinite(filled), filled, self.recent_level)
         hour_weight = 2 / (max(3, self._parameters.hour_bins) + 1)
         self.hour_level = _moved(self.hour_level, newest, hour_weight)
@@ -133,9 +132,8 @@ class LoadHistory:
         moved = _moved(self.departures, departure, self._departure_rates)
         self.departures = np.where(np.isfinite(departure), moved, self.departures)
 
-    def _last_profile(self) -> FloatArray:
-        """The usual load of the last of the bins ahead, with 7 digits as all that is kept for days."""
-        days = self.capped_lags(self._profile_lags)
+    def _last_profile(self, days: FloatArray) -> FloatArray:
+        """The usual load of the last of the bins ahead by that of earlier `days`, with 7 digits as all that is kept."""
         known = np.isfinite(days)
         count = known.sum(axis=0)
         ranked = np.sort(days, axis=0)  # NaN last

@@ -134,7 +134,8 @@ def watch_bursts(
     burst either.
     """
     kept = tuple(burst for burst in memory.short if now_seconds - burst.began_at_seconds <= KEPT_SECONDS)
-    memory = replace(memory, short=kept)
+    if len(kept) < len(memory.short):
+        memory = replace(memory, short=kept)
     if load.need is None or load.bare_need is None:
         looks_to_settle = memory.looks_to_settle - (load.arrivals_per_second is not None)
         return replace(memory, under_way=None, looks_to_settle=max(0, looks_to_settle))

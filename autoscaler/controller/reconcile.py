@@ -342,7 +342,8 @@ def _with_forecast(seen: _Seen | _Bug, forecasts: Mapping[PoolKey, Forecast | Fo
     if isinstance(seen, _Bug) or seen.query is None:
         return seen
     forecast = forecasts.get(seen.query.key)
-    return replace(seen, forecast=forecast.for_a_decision() if isinstance(forecast, Forecast) else forecast)
+    what_counts = forecast.for_a_decision() if isinstance(forecast, Forecast) else forecast
+    return _Seen(seen.workload, seen.query, seen.metrics, what_counts)
 
 
 def _wishes(considered: Iterable[PoolReport | Considered]) -> list[ReplicaWish]:

@@ -35,7 +35,8 @@ class FluidFleet:
         self.now_seconds = pool.now_seconds
         self._pool = pool
         self._began_at = self._measured_at = pool.now_seconds
-        self._token_gap: float | None = None
+        self._measured = PoolLatency()
+        self._targets: dict[int, ScaleTarget] = {}  # by how often its count has changed, the newest
 
     @property
     def pools(self) -> Mapping[PoolKey, FluidPool]:
@@ -53,7 +54,7 @@ class FluidFleet:
         if scaler.key != pool.setup.key:
             return WorkloadUnavailable(Reason.TARGET_NOT_FOUND, f"{scaler.name} is not part of the simulated fleet")
         return Workload(
-            target=pool.setup.target_at(len(pool.count_changes)),
+            target=self._target(len(pool.count_changes)),
             replicas=pool.replicas,
             pods=pool.pods,
             is_rolling_out=False,
@@ -91,12 +92,20 @@ class FluidFleet:
             latency=self._latency(now_seconds) if is_busy else PoolLatency(),
         )
 
+    def _target(self, changes: int) -> ScaleTarget:
+        if changes not in self._targets:
+            self._targets = {changes: self._pool.setup.target_at(changes)}
+        return self._targets[changes]
+
     def _latency(self, now_seconds: float) -> PoolLatency:
         """The gap as it was last measured."""
         age = now_seconds - self._began_at
         if age <= LEARNING_SECONDS or now_seconds - self._measured_at >= MEASURED_EVERY_SECONDS:
-            self._measured_at, self._token_gap = now_seconds, self._pool.busy_replica.token_gap_seconds
-        return PoolLatency(mean_time_per_output_token_seconds=self._token_gap, measured_at_seconds=self._measured_at)
+            self._measured_at, gap_seconds = now_seconds, self._pool.busy_replica.token_gap_seconds
+            self._measured = PoolLatency(
+                mean_time_per_output_token_seconds=gap_seconds, measured_at_seconds=self._measured_at
+            )
+        return self._measured
 
     def _per_replica(self, ready: int) -> Mapping[Signal, float]:
         flow, busy, capacity = self._pool.flow, self._pool.busy_replica, self._pool.setup.profile.kv_capacity_tokens

@@ -12,6 +12,8 @@ from autoscaler.replay.step_law import StepLaw, step_law
 from autoscaler.replay.trace import INPUT_SPREAD
 
 _HALVINGS = 24
+# Of the requests a second, by which the number of those that run may be off.
+_LEAST_ERROR = 1e-8
 # Attention of a prompt grows with the square of its length, and prompts are not all of the mean length.
 _MEAN_OF_SQUARES = math.exp(INPUT_SPREAD**2)
 
@@ -108,20 +110,27 @@ def running_requests(profile: ReplicaProfile, per_second: float, input_tokens: f
     The time of an answer depends on how many there are, so the number is sought at which both agree. At most what the
     cache holds.
     """
-    law = step_law(profile)
-    high = _most_sequences(law, input_tokens, output_tokens)
     if per_second <= 0:
         return 0.0
-    if per_second >= _rate(law, high, input_tokens, output_tokens):
+    law = step_law(profile)
+    low, high = 0.0, _most_sequences(law, input_tokens, output_tokens)
+    moved = 0
+    missing, beyond = per_second, _rate(law, high, input_tokens, output_tokens) - per_second
+    if beyond <= 0:
         return high
-    low = 0.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        if per_second > _rate(law, middle, input_tokens, output_tokens):
-            low = middle
+    # The straight line between the two ends tells where to look next, with half of what is off at an end that stays
+    # (the Illinois method): a third of the looks of halving.
+    while True:
+        between = low + (high - low) * missing / (missing + beyond)
+        off = _rate(law, between, input_tokens, output_tokens) - per_second
+        if abs(off) <= _LEAST_ERROR * per_second or not low < between < high:
+            return between
+        if off < 0:
+            beyond *= 0.5 if moved < 0 else 1.0
+            low, missing, moved = between, -off, -1
         else:
-            high = middle
-    return high
+            missing *= 0.5 if moved > 0 else 1.0
+            high, beyond, moved = between, off, 1
 
 
 def _most_sequences(law: StepLaw, input_tokens: float, output_tokens: float) -> float:
