@@ -14,7 +14,7 @@ from policies.constraints.constraint import Constraint
 from policies.constraints.leaving_replicas import replace_leaving
 from policies.constraints.missing_data import is_refusal, limit_by_missing_data
 from policies.constraints.mode import limit_by_mode
-from policies.constraints.node_move import judge_move, move_to_other_nodes
+from policies.constraints.node_move import move_to_other_nodes
 from policies.constraints.passing_burst import limit_in_passing_burst
 from policies.constraints.rate_limit import limit_by_rate
 from policies.constraints.replica_bounds import bounds_at, limit_to_bounds
@@ -24,7 +24,7 @@ from policies.constraints.tolerance import limit_by_tolerance
 from policies.counterfactuals import Counterfactuals, counterfactuals, without_binding_vote
 from policies.decision_input import DecisionInput
 from policies.explanation import explain
-from policies.history import ScalingHistory, after_any_gap, replaced_within, with_recommendation
+from policies.history import MoveMemory, ScalingHistory, after_any_gap, replaced_within, with_recommendation
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation
 from policies.recommenders.forecast import NAME as FORECAST
@@ -97,6 +97,7 @@ class DecisionStep(NamedTuple):
     after: int
     reason: Reason
     message: str
+    node_move: MoveMemory | None = None  # what is to be remembered of it
 
     @property
     def is_telling(self) -> bool:
@@ -258,7 +259,7 @@ def _next_history(situation: Situation, steps: tuple[DecisionStep, ...], desired
             (desired_replicas - step.before for step in steps if step.name in BESIDE_THE_PLAN), default=0
         ),
         replaced_of_seen=situation.replaced_replicas,
-        node_move=next((judge_move(situation, step.before).memory for step in steps if step.name == MOVE_STEP), None),
+        node_move=next((step.node_move for step in steps if step.name == MOVE_STEP), None),
         blind_since_seconds=sight.blind_since_seconds,
         consecutive_good_readings=sight.consecutive_good_readings,
         is_in_fallback=sight.is_in_fallback,

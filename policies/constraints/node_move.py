@@ -7,7 +7,7 @@ What does not come in time, or leaves as many nodes as before, is not tried agai
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policies.capacity_split import CapacityType
@@ -32,21 +32,11 @@ LONGEST_REST_SECONDS = 86_400.0
 LOOKING_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedMove:
-    """The count with what is asked for beside the plan, and what is to be remembered of it; None: nothing."""
-
-    limited: Limited
-    memory: MoveMemory | None
-
-
 def move_to_other_nodes(situation: Situation, replicas: int) -> Limited:
-    """The count, or as many more as move the replicas of one node: 10 planned, 11 asked for."""
-    return judge_move(situation, replicas).limited
+    """The count, or as many more as move the replicas of one node: 10 planned, 11 asked for.
 
-
-def judge_move(situation: Situation, replicas: int) -> JudgedMove:
-    """What becomes of a move to the other nodes by this decision, whose count is `replicas` so far."""
+    With it comes what is to be remembered of the move.
+    """
     memory = situation.history.node_move
     offer = situation.decision_input.node_move
     if memory is not None and memory.moved_replicas:
@@ -54,27 +44,27 @@ def judge_move(situation: Situation, replicas: int) -> JudgedMove:
     if offer is None or offer.nodes_beyond_floor == 0:
         is_resting = memory is not None and _rests(memory, situation.now_seconds)
         rests = replace(memory, settled_since_seconds=None) if is_resting and memory is not None else None
-        return JudgedMove(Limited(replicas, Reason.NOT_LIMITED, ""), rests)
+        return Limited(replicas, Reason.NOT_LIMITED, "", rests)
     if memory is None or memory.to is not offer.to:
         memory = MoveMemory(to=offer.to)
     return _begin(situation, replicas, memory, offer)
 
 
-def _begin(situation: Situation, replicas: int, memory: MoveMemory, offer: NodeMove) -> JudgedMove:
+def _begin(situation: Situation, replicas: int, memory: MoveMemory, offer: NodeMove) -> Limited:
     now_seconds = situation.now_seconds
     if not _is_calm(situation, replicas):
         is_as_planned = replicas == situation.current_replicas
         memory = replace(
             memory, settled_since_seconds=None, nodes_before=memory.nodes_before if is_as_planned else None
         )
-        return JudgedMove(Limited(replicas, Reason.NOT_LIMITED, ""), memory)
+        return Limited(replicas, Reason.NOT_LIMITED, "", memory)
     since_seconds = now_seconds if memory.settled_since_seconds is None else memory.settled_since_seconds
     memory = replace(memory, settled_since_seconds=since_seconds)
     nodes = counted(offer.nodes_beyond_floor, "node")
     beyond = f"{nodes} on {'demand' if offer.to is CapacityType.SPOT else 'spot'} beyond the floor"
     room = most_replicas(situation) - replicas
     if offer.waits:
-        return JudgedMove(Limited(replicas, Reason.NOT_LIMITED, f"{beyond}: {offer.because}"), memory)
+        return Limited(replicas, Reason.NOT_LIMITED, f"{beyond}: {offer.because}", memory)
     if offer.surge_replicas == 0:
         return _refused(replicas, memory, f"{beyond}: {offer.because}")
     if offer.surge_replicas > room:
@@ -87,7 +77,7 @@ def _begin(situation: Situation, replicas: int, memory: MoveMemory, offer: NodeM
     if _rests(memory, now_seconds):
         return _refused(replicas, memory, f"{beyond}: {_not_come(memory, offer, now_seconds)}")
     if now_seconds - since_seconds < _calm_seconds(situation, offer.to):
-        return JudgedMove(Limited(replicas, Reason.NOT_LIMITED, ""), memory)
+        return Limited(replicas, Reason.NOT_LIMITED, "", memory)
     if memory.nodes_before is not None and offer.nodes_beyond_floor >= memory.nodes_before:
         return _given_up(situation, replicas, memory, f"the last one has left as many nodes {_ON[_left(offer.to)]}")
     asked = replicas + offer.surge_replicas
@@ -100,29 +90,29 @@ def _begin(situation: Situation, replicas: int, memory: MoveMemory, offer: NodeM
         nodes_before=offer.nodes_beyond_floor,
         failures=memory.failures if memory.nodes_before is None else 0,
     )
-    return JudgedMove(Limited(asked, _DOING[offer.to], message), started)
+    return Limited(asked, _DOING[offer.to], message, started)
 
 
-def _go_on(situation: Situation, replicas: int, memory: MoveMemory, offer: NodeMove | None) -> JudgedMove:
+def _go_on(situation: Situation, replicas: int, memory: MoveMemory, offer: NodeMove | None) -> Limited:
     """Waits for what was asked for, then has as many go; gives up where something else is the matter."""
     counts = situation.decision_input.replicas
     if counts.spec not in (situation.history.last_seen_replicas, situation.history.last_desired_replicas):
-        return JudgedMove(Limited(replicas, Reason.NOT_LIMITED, ""), None)  # somebody else has set the count
+        return Limited(replicas, Reason.NOT_LIMITED, "", None)  # somebody else has set the count
     asked = replicas + memory.moved_replicas
     if not may_give_back(situation) and counts.leaving == 0:
         # What stands beside the plan stays until all is seen again.
-        return JudgedMove(Limited(replicas, Reason.NOT_LIMITED, ""), memory)
+        return Limited(replicas, Reason.NOT_LIMITED, "", memory)
     come = 0 if offer is None or offer.to is not memory.to else offer.replicas_there - memory.there_before
     if replicas != situation.current_replicas or counts.leaving:
         message = f"the way to {_WHERE[memory.to]} is left: another count is wanted, or replicas are about to go"
-        return JudgedMove(Limited(replicas, _REFUSED[memory.to], message), None)
+        return Limited(replicas, _REFUSED[memory.to], message, None)
     if counts.stuck:
         return _given_up(situation, replicas, memory, f"{counted(counts.stuck, 'replica')} stuck")
     # With more there than asked for, by a rollout, nobody can say who goes.
     if counts.ready == counts.status == counts.spec == asked and come > 0:
         message = f"all {asked} serve: {_in_place(memory.moved_replicas, memory.to)}"
         memory = MoveMemory(to=memory.to, nodes_before=memory.nodes_before, failures=memory.failures)
-        return JudgedMove(Limited(replicas, _DOING[memory.to], message), memory)
+        return Limited(replicas, _DOING[memory.to], message, memory)
     # Whoever has just begun to lead has not looked at nodes yet.
     if offer is not None and not offer.can_buy:
         return _given_up(situation, replicas, memory, f"{_WHAT[memory.to]} cannot be had any more")
@@ -135,7 +125,7 @@ def _go_on(situation: Situation, replicas: int, memory: MoveMemory, offer: NodeM
     if asked > most_replicas(situation):
         return _given_up(situation, replicas, memory, "the maximum and the accelerators leave no room any more")
     message = f"{asked} asked for until all serve, so that {_in_place(memory.moved_replicas, memory.to)}"
-    return JudgedMove(Limited(asked, _DOING[memory.to], message), memory)
+    return Limited(asked, _DOING[memory.to], message, memory)
 
 
 _DOING = {CapacityType.SPOT: Reason.RETURNING_TO_SPOT, CapacityType.ON_DEMAND: Reason.RESTORING_FLOOR}
@@ -164,18 +154,18 @@ def _not_come(memory: MoveMemory, offer: NodeMove, now_seconds: float) -> str:
     return f"what was to move one to {_WHERE[offer.to]} did not come{times}{hint}; tried again in {left}"
 
 
-def _given_up(situation: Situation, replicas: int, memory: MoveMemory, why: str) -> JudgedMove:
+def _given_up(situation: Situation, replicas: int, memory: MoveMemory, why: str) -> Limited:
     failures = memory.failures + 1
     # A floor that is broken is tried to be mended as often as may be.
     longest = LONGEST_REST_SECONDS if memory.to is CapacityType.SPOT else REST_SECONDS
     rest_seconds = min(REST_SECONDS * 2.0 ** min(failures - 1, 16), longest)
     rests = MoveMemory(to=memory.to, rests_until_seconds=situation.now_seconds + rest_seconds, failures=failures)
     message = f"the way to {_WHERE[memory.to]} is given up: {why}"
-    return JudgedMove(Limited(replicas, _REFUSED[memory.to], message), rests)
+    return Limited(replicas, _REFUSED[memory.to], message, rests)
 
 
-def _refused(replicas: int, memory: MoveMemory, message: str) -> JudgedMove:
-    return JudgedMove(Limited(replicas, _REFUSED[memory.to], message), memory)
+def _refused(replicas: int, memory: MoveMemory, message: str) -> Limited:
+    return Limited(replicas, _REFUSED[memory.to], message, memory)
 
 
 def _rests(memory: MoveMemory, now_seconds: float) -> bool:
