@@ -100,11 +100,14 @@ class _Look:
             can_buy=self.seen[to].is_ready,
             replicas_per_node=max(1, self.pool.parameters.node_room.replicas_of(demand_of(wish))),
             room=room,
-            has_room_there=self._has_room(wish, room + 1, to),
             empty=left.empty,
             held_ready=self._held_ready if to_spot else 0,
         )
         found = plan_move(looked.replicas, ground)
+        # To know of the room all nodes are planned: only where there is something to move.
+        is_in_question = found.nodes_beyond_floor > 0 and not found.waits
+        if is_in_question and not self._has_room(wish, room + 1, to):
+            found = plan_move(looked.replicas, replace(ground, has_room_there=False))
         if not found.surge_replicas:
             return found
         if not wish.empties_nodes:
