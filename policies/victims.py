@@ -36,15 +36,12 @@ class NodesOfSplit:
     """The nodes of the AcceleratorPool that are there, and the floor that they must keep.
 
     `on_demand_first`: replicas have come on spot so that others go on demand, and so these are emptied first.
-    `spot_that_stays` are the spot nodes, of the NodePool `spot_pool`, that are not about to go; None: all of them stay.
     """
 
     on_demand_floor_percent: int
     on_demand: int
     spot: int
     on_demand_first: bool = False
-    spot_that_stays: int | None = None
-    spot_pool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +76,20 @@ def choose_victims(replicas: Iterable[PlacedReplica], fewer: int, split: NodesOf
 
 
 def going_now(replicas: Iterable[PlacedReplica], victims: Victims, split: NodesOfSplit | None) -> Victims:
-    """Those of the victims that may go before the spot nodes that are about to go have gone: the first ones.
+    """Those of the victims that may go while all spot nodes stand that stand now: the first ones.
 
-    On demand goes after spot: one that leaves its node empty waits, and all after it, for as long as the floor would be
-    broken by spot nodes on which nothing stays. Where it would be broken without these too, waiting is no use.
+    On demand goes after spot. One that leaves its node empty waits, and all after it, for as long as the floor would be
+    broken without that node: until emptied spot nodes have gone, or a replica of others serves on demand in its place.
     """
     everything = tuple(replicas)
-    if split is None or split.spot_that_stays is None:
+    if split is None:
         return victims
     on_spot = {replica.node for replica in everything if replica.is_on_spot}
     for count in range(len(victims.names), 0, -1):
         names = victims.names[:count]
         emptied = emptied_nodes(everything, names)
-        spot = sum(node in on_spot for node in emptied)
-        on_demand = split.on_demand - (len(emptied) - spot)
-        staying = max(0, split.spot_that_stays - spot)
-        floor_percent = split.on_demand_floor_percent
-        is_kept, is_kept_soon = (is_split_kept(on_demand, each, floor_percent) for each in (split.spot, staying))
-        if len(emptied) == spot or is_kept or not is_kept_soon:
+        on_demand = sum(node not in on_spot for node in emptied)
+        if on_demand == 0 or is_split_kept(split.on_demand - on_demand, split.spot, split.on_demand_floor_percent):
             return Victims(names, emptied)
     return Victims((), ())
 

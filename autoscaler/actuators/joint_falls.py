@@ -1,7 +1,7 @@
 """Which replicas go where the counts of several targets fall side by side, so that the floor holds in all that stays?
 
-Each choice leaves out the nodes that others are about to empty. What goes on demand waits for the spot nodes that are
-about to go: while these stand, a replica may land there again.
+Each choice leaves out the nodes that others are about to empty. What goes on demand waits for spot nodes that the floor
+does not allow without it: emptied ones go soon, and what serves on others moves on demand.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 
-from autoscaler.observers.replica_places import Places, PoolNodes
+from autoscaler.observers.replica_places import Places
 from autoscaler.observers.workload import ScaleTarget
 from policies.victims import NodesOfSplit, Victims, choose_victims, going_now
 
@@ -26,7 +26,7 @@ class ChosenFall:
 
     @property
     def held(self) -> int:
-        """How many stay for the floor, until spot nodes have gone."""
+        """How many stay for the floor for a while."""
         return len(self.wanted.names) - len(self.now.names)
 
 
@@ -46,24 +46,17 @@ class JointFalls:
         self._choosing = threading.Lock()
 
     def choose(
-        self,
-        target: ScaleTarget,
-        places: Places,
-        fewer: int,
-        split: NodesOfSplit | None,
-        spot: PoolNodes,
-        now_seconds: float,
+        self, target: ScaleTarget, places: Places, fewer: int, split: NodesOfSplit | None, now_seconds: float
     ) -> ChosenFall:
-        """So many victims of a target; `spot` are the spot nodes behind it. Without a split all of them may go."""
+        """So many victims of a target. Without a split all of them may go."""
         key = (target.namespace, target.kind, target.name)
         with self._choosing:
             others = {other: claim for other, claim in self._claims.items() if other != key}
             others = {other: each for other, each in others.items() if now_seconds - each.at_seconds < CLAIMED_SECONDS}
-            claimed = frozenset(node for each in others.values() for node in each.nodes)
             if split is not None:
+                claimed = frozenset(node for each in others.values() for node in each.nodes)
                 going = places.empty_on_demand + len(places.filled_on_demand & claimed)
-                leaving = spot.empty + len(spot.filled & claimed)
-                split = replace(split, on_demand=split.on_demand - going, spot_that_stays=split.spot - leaving)
+                split = replace(split, on_demand=split.on_demand - going)
             wanted = choose_victims(places.replicas, fewer, split)
             now = going_now(places.replicas, wanted, split)
             self._claims = others | {key: _Claim(now_seconds, frozenset(wanted.emptied_nodes))}

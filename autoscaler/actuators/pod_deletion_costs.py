@@ -19,7 +19,7 @@ from autoscaler.kubernetes_gateway.label_selector import LabelSelector
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_objects import DELETION_COST_ANNOTATION as ANNOTATION
 from autoscaler.kubernetes_gateway.watched_objects import SERVING_LABEL, WatchedPod
-from autoscaler.observers.replica_places import InFlight, Places, PoolNodes, ReplicaPlaces
+from autoscaler.observers.replica_places import InFlight, Places, ReplicaPlaces
 from autoscaler.observers.workload import LivePod, ScaleTarget
 from policies.reasons import Reason
 from policies.victim_drain import DrainedVictim, DrainStep, next_drain_step
@@ -124,9 +124,7 @@ class PodDeletionCosts:
 
     def _choose(self, fall: CountFall, places: Places, fewer: int) -> ChosenFall:
         """The floor is held for what stands when the falls of all other targets are done too."""
-        spot_pool = None if fall.split is None else fall.split.spot_pool
-        spot = PoolNodes(frozenset(), 0) if spot_pool is None else self._places.nodes_of(spot_pool)
-        return self._falls.choose(fall.target, places, fewer, fall.split, spot, self._drain.now_seconds())
+        return self._falls.choose(fall.target, places, fewer, fall.split, self._drain.now_seconds())
 
     def _marked(
         self,
@@ -175,7 +173,7 @@ def _held_note(chosen: ChosenFall) -> str:
     if not chosen.held:
         return ""
     who = f"{counted(chosen.held, 'replica')} {'stays' if chosen.held == 1 else 'stay'}"
-    return f"{who} for the floor on demand until emptied spot nodes have gone"
+    return f"{who} for the floor on demand until fewer nodes stand on spot, or others serve on demand"
 
 
 def _drain_notes(step: DrainStep, deadline_seconds: float) -> list[str]:

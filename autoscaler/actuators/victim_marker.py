@@ -32,7 +32,7 @@ class ChosenVictims:
     """Who goes by a count of `to_replicas`, and how many nodes are empty then; `message` is for the record.
 
     The count is higher than was asked for where some are to end their requests first, or stay for the floor on demand
-    until emptied spot nodes have gone; `reason` says which, where nobody goes yet.
+    for a while; `reason` says which, where nobody goes yet.
     """
 
     to_replicas: int

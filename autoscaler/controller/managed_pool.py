@@ -135,8 +135,7 @@ def nodes_of_split(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]
     if pool.spec.split is None or len(seen) < len(CapacityType):
         return None
     on_demand, spot = seen[CapacityType.ON_DEMAND], seen[CapacityType.SPOT]
-    floor_percent = pool.spec.split.floor_percent
-    return NodesOfSplit(floor_percent, on_demand.nodes_in_use, spot.nodes_in_use, spot_pool=spot.name)
+    return NodesOfSplit(pool.spec.split.floor_percent, on_demand.nodes_in_use, spot.nodes_in_use)
 
 
 def states(named: NodePools, node_pools: Mapping[str, NodePoolSeen]) -> list[NodePoolState]:

@@ -19,7 +19,7 @@ from policies.accelerator_sharing import AcceleratorDemand
 from policies.capacity_split import CapacityType
 from policies.node_capacity import NodePoolState, plan_node_capacity
 from policies.node_move import MoveGround, NodeMove, nodes_beyond_floor, plan_move, spot_nodes_beyond_floor
-from policies.victims import NodesOfSplit
+from policies.victims import NodesOfSplit, choose_victims
 
 
 def node_moves_of(
@@ -39,8 +39,8 @@ def node_moves_of(
     if not pool.has_split or len(seen) < len(CapacityType):
         return {}
     look = _Look(pool, wishes, seen, places)
-    to = CapacityType.ON_DEMAND if spot_nodes_beyond_floor(look.split) else CapacityType.SPOT
-    beyond = spot_nodes_beyond_floor(look.split) or nodes_beyond_floor(look.split)
+    to = CapacityType.ON_DEMAND if spot_nodes_beyond_floor(look.split_that_stays) else CapacityType.SPOT
+    beyond = spot_nodes_beyond_floor(look.split_that_stays) or nodes_beyond_floor(look.split)
     moves: dict[PoolKey, NodeMove] = {}
     moving = [wish.key for wish in wishes if wish.is_moving]
     for wish in wishes:
@@ -87,13 +87,28 @@ class _Look:
             self.seen[CapacityType.SPOT].nodes_in_use,
         )
 
+    @property
+    def split_that_stays(self) -> NodesOfSplit:
+        """Without the on-demand nodes that falling counts are about to empty, or are kept from by the floor."""
+        split = self.split
+        for wish in self.wishes:
+            is_falling = wish.will_be_written and wish.desired < wish.current and wish.empties_nodes
+            if not is_falling or wish.parts or wish.workload is None:
+                continue
+            looked = self.places.places_of(wish.workload.target, wish.workload.pods)
+            busy = replace(split, on_demand=split.on_demand - looked.empty_on_demand)
+            emptied = choose_victims(looked.replicas, wish.current - wish.desired, busy).emptied_nodes
+            on_demand = sum(node in looked.filled_on_demand for node in emptied)
+            split = replace(split, on_demand=split.on_demand - on_demand)
+        return split
+
     def plan(self, wish: ReplicaWish, to: CapacityType) -> NodeMove:
         """What it takes to move the replicas of one node of this scaler."""
         assert wish.workload is not None
         looked = self.places.places_of(wish.workload.target, wish.workload.pods)
         to_spot = to is CapacityType.SPOT
         left = self.places.nodes_of(self.seen[CapacityType.ON_DEMAND if to_spot else CapacityType.SPOT].name)
-        split, room = self.split, self._room(wish, looked, left)
+        split, room = self.split if to_spot else self.split_that_stays, self._room(wish, looked, left)
         ground = MoveGround(
             to=to,
             split=replace(split, on_demand=split.on_demand - left.empty) if to_spot else split,
@@ -113,10 +128,14 @@ class _Look:
         if not wish.empties_nodes:
             because = "scaleDownVictims: WholeNodes, and a Deployment, are needed to choose who goes"
             return replace(found, surge_replicas=0, because=because)
-        busy = next((other for other in self.wishes if other.key != wish.key and other.desired != other.current), None)
+        busy = next((other for other in self.wishes if other.key != wish.key and self._is_busy(other, to)), None)
         if busy is not None:
             return replace(found, surge_replicas=0, because=f"{'/'.join(busy.key)} changes its count", waits=True)
         return found
+
+    def _is_busy(self, other: ReplicaWish, to: CapacityType) -> bool:
+        """Whether another scaler's count changes. Where one is kept from falling by the floor, that is to be mended."""
+        return other.desired > other.current if to is CapacityType.ON_DEMAND else other.desired != other.current
 
     @property
     def _held_ready(self) -> int:

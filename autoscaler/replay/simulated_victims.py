@@ -37,12 +37,10 @@ class SimulatedVictims:
         kind = pool.kind_of(fall.target.name)
         copies = self._nodes.copies
         fewer = -(-(fall.from_replicas - fall.to_replicas) // copies)
-        split, spot = fall.split, PoolNodes(frozenset(), 0)
+        split = fall.split
         if split is not None:
             split = replace(split, on_demand=split.on_demand // copies, spot=split.spot // copies)
-            spot = spot if split.spot_pool is None else self.nodes_of(split.spot_pool)
-        now_seconds = self._nodes.now_seconds
-        chosen = self._falls.choose(fall.target, self._places(pool, kind), fewer, split, spot, now_seconds)
+        chosen = self._falls.choose(fall.target, self._places(pool, kind), fewer, split, self._nodes.now_seconds)
         victims, held = chosen.now, min(chosen.held * copies, fall.from_replicas - fall.to_replicas)
         ranks = {name: rank - len(victims.names) for rank, name in enumerate(victims.names)}
         for pod in pool.existing_pods:

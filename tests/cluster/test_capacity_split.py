@@ -20,6 +20,7 @@ from tests.cluster.harness.node_pools import (
     kinds_of_nodes,
     node_class,
     node_pool,
+    nodes_of,
 )
 from tests.cluster.harness.policies import quick_policy
 from tests.cluster.harness.workloads import deployment
@@ -31,7 +32,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 POOL_PATH = "/apis/tokenscaler.io/v1alpha1/acceleratorpools"
 FLOOR_PERCENT = 20
 # Of the one Deployment: by the floor one of them is on demand. More go one after the other, which takes as much longer.
-REPLICAS = 5 if "TOKENSCALER_LONG_LOOKS" in os.environ else 2
+LOOKS_LONG = "TOKENSCALER_LONG_LOOKS" in os.environ
+REPLICAS = 5 if LOOKS_LONG else 2
 
 
 class NodeWatch:
@@ -189,17 +191,51 @@ def test_one_deployment_goes_back_to_spot_node_by_node_without_a_lost_request(
     assert [each for each in gone if each.held], "though those that went had some"
 
 
-def _one_target_on_both(plane: ControlPlane, start_fleet: StartFleet) -> Fleet:
+@pytest.mark.skipif(not LOOKS_LONG, reason="by `make proof-karpenter`")
+def test_one_deployment_whose_node_on_demand_is_lost_goes_on_demand_again_without_a_lost_request(
+    karpenter_plane, start_fleet, start_controller
+) -> None:
+    """Four a node: what was on demand finds room on spot, and nothing but the floor asks for a node on demand."""
+    plane = karpenter_plane
+    fleet = _one_target_on_both(plane, start_fleet, accelerators=2, spot_limit="8")
+    fleet.wait_ready(1)
+    (lost,) = nodes_of(plane, "od")
+    plane.api.merge(f"/api/v1/nodes/{lost}", {"spec": {"unschedulable": True}})
+    plane.kubectl("scale", "deployment", "vllm", "-n", fleet.namespace, "--replicas=3")
+    wait_until(lambda: kinds_of_nodes(plane.api) == (1, 1), "two are on spot", 150)
+    fleet.wait_ready(3)
+    fleet.set_load(_load(3))
+    controller: ControllerProcess = start_controller(fleet)
+    controller.wait_deciding(records=3)
+
+    fleet.lose_node(lost)
+    wait_until(lambda: kinds_of_nodes(plane.api) == (0, 1), "the floor is broken", 60)
+    wait_until(lambda: fleet.condition("SplitKept").get("reason") == "RestoringFloor", "one more on demand", 200)
+    since, lost_before = len(controller.records()), len(fleet.exporters.lost(fleet.namespace))
+    wait_until(lambda: kinds_of_nodes(plane.api)[0] == 1, "it is there", 200)
+    wait_until(lambda: kinds_of_nodes(plane.api) == (1, 0), "as the plan has it", 200)
+    wait_until(lambda: fleet.condition("SplitKept")["status"] == "True", "and that is said", 60)
+    records = controller.records()[since:]
+    assert min(record["input"]["replicas"]["ready"] for record in records) >= 3, "others serve before these go"
+    gone = fleet.exporters.lost(fleet.namespace)[lost_before:]
+    assert [each for each in gone if each.lost] == [], "no request is dropped"
+    assert [each for each in gone if each.held], "though those that went had some"
+
+
+def _one_target_on_both(
+    plane: ControlPlane, start_fleet: StartFleet, accelerators: int = 8, spot_limit: str = "0"
+) -> Fleet:
     """A Deployment whose replicas may run on both kinds of nodes, and as many of them as there are nodes."""
     plane.apply(
         node_pool("od", "on-demand", limits={"nvidia.com/gpu": "8"}, weight=10),
-        node_pool("spot", "spot", limits={"nvidia.com/gpu": "0"}, weight=1),
+        node_pool("spot", "spot", limits={"nvidia.com/gpu": spot_limit}, weight=1),
     )
-    fleet: Fleet = start_fleet(replicas=1, on=plane, accelerators=8, stops_in="6s")
+    fleet: Fleet = start_fleet(replicas=1, on=plane, accelerators=accelerators, stops_in="6s")
     _create_pool(plane)
+    maximum = (REPLICAS + 1) * (8 // accelerators)
     fleet.create_scaler(
         quick_policy()
-        | {"acceleratorPoolRef": {"name": "h100"}, "scaleDownVictims": "WholeNodes", "maxReplicas": REPLICAS + 1}
+        | {"acceleratorPoolRef": {"name": "h100"}, "scaleDownVictims": "WholeNodes", "maxReplicas": maximum}
     )
     return fleet
 

@@ -96,14 +96,13 @@ class NodePlant:
     ) -> int:
         """A ReplicaSet's work where victims are marked: of those with a node, once none of this target waits for one.
 
-        Returns how many stay beyond the count until spot nodes have gone.
+        Returns how many stay beyond the count for the floor.
         """
         waiting, there = self._pods(None, owner)
         fewer = min(len(there), max(0, len(waiting) + len(there) - replicas))
         of_all = [(pod, node) for node in self.nodes for pod in node.pods]
         placed = self.placed(owner)
-        busy_spot = sum(node.kind is SPOT and bool(node.pods) and node.leaves_in is None for node in self.nodes)
-        split = NodesOfSplit(floor_percent, self.busy_on_demand, self.count(SPOT), on_demand_first, busy_spot)
+        split = NodesOfSplit(floor_percent, self.busy_on_demand, self.count(SPOT), on_demand_first)
         fewer = max(0, fewer - len(waiting))
         wanted = choose_victims(placed, fewer, split)
         going = going_now(placed, wanted, split)

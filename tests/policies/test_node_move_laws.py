@@ -21,7 +21,7 @@ from policies.node_capacity import NodeCapacityParameters, plan_node_capacity
 from policies.node_move import MoveGround, NodeMove, nodes_beyond_floor, plan_move, spot_nodes_beyond_floor
 from policies.observation import ReplicaCounts
 from policies.signals import Signal
-from policies.victims import NodesOfSplit
+from policies.victims import NodesOfSplit, choose_victims
 from tests.builders import NOW, a_decision_input, a_history, a_policy, an_even_signal, an_observation
 from tests.policies.node_plant import NodePlant, by_kind
 
@@ -72,6 +72,7 @@ class Nodes:
         self.targets = [Target(owner) for owner in range(targets)]
         self.ticks = 0
         self.moves = 0
+        self.has_lost = False
         for target in self.targets:
             self.plant.scale(None, 1, size, target.owner)
 
@@ -114,6 +115,7 @@ class Nodes:
         self.plant.tick()
         opened_spot = any(node.kind is SPOT for node in self.plant.opened)
         assert self.is_kept or not opened_spot, "no spot node is added beside too few on demand"
+        assert self.is_kept or self.has_lost, "the floor, at every moment, until a node is lost"
         self.ticks += 1
 
     def _decide(self, target: Target, counts: ReplicaCounts, offer: NodeMove | None) -> ScalingDecision:
@@ -141,12 +143,12 @@ class Nodes:
 
     def _offers(self, counts: dict[int, ReplicaCounts]) -> dict[int, NodeMove]:
         """To one at a time: to who moves already, else to each in turn."""
-        split = NodesOfSplit(self.floor_percent, *self.nodes)
+        going = self._kept_on_demand
+        split = NodesOfSplit(self.floor_percent, self.nodes[0] - going, self.nodes[1])
         to = ON_DEMAND if spot_nodes_beyond_floor(split) else SPOT
         moving = next((each for each in self.targets if each.moved or each.history.replaced_replicas), None)
         if moving is None and not nodes_beyond_floor(split) and not spot_nodes_beyond_floor(split):
             return {}
-        falls = any(target.held for target in self.targets)
         chosen = self.targets[self.ticks // 8 % len(self.targets)] if moving is None else moving
         if moving is not None:
             to = moving.moves_to
@@ -162,14 +164,26 @@ class Nodes:
             empty=empty,
         )
         offer = plan_move(self.plant.placed(chosen.owner), ground)
-        busy = falls or any(
-            each.history.last_desired_replicas not in (None, counts[each.owner].spec)
-            for each in self.targets
-            if each is not chosen
+        others = [each for each in self.targets if each is not chosen]
+        wanted = {each.owner: each.history.last_desired_replicas or 0 for each in others}
+        busy = any(
+            each > counts[owner].spec or (to is SPOT and each != counts[owner].spec) for owner, each in wanted.items()
         )
         if busy and moving is None:
             offer = replace(offer, surge_replicas=0, waits=True)
         return {chosen.owner: offer}
+
+    @property
+    def _kept_on_demand(self) -> int:
+        """On-demand nodes that stand only because the floor keeps their replicas from going."""
+        kept = 0
+        for target in self.targets:
+            split = NodesOfSplit(self.floor_percent, self.plant.busy_on_demand - kept, self.nodes[1])
+            placed = self.plant.placed(target.owner)
+            emptied = choose_victims(placed, target.held, split).emptied_nodes
+            on_spot = {replica.node for replica in placed if replica.is_on_spot}
+            kept += sum(node not in on_spot for node in emptied)
+        return kept
 
     def _has_room(self, counts: dict[int, ReplicaCounts], replicas: int, kind: CapacityType) -> bool:
         demands = [AcceleratorDemand(str(owner), each.spec, each.spec, 0, self.size) for owner, each in counts.items()]
@@ -233,6 +247,7 @@ def a_life(chance: random.Random, targets: int) -> Nodes:
         event = chance.randrange(4)
         if event == 0:
             pool.plant.delete_a_node()
+            pool.has_lost = True
         elif event == 1:
             pool.plant.buys[SPOT] = not pool.plant.buys[SPOT]
         else:
@@ -254,9 +269,9 @@ def check_life(chance: random.Random, targets: int = 1) -> None:
     for _ in range(40 * targets):
         pool.tick()
     assert (pool.nodes, pool.moves) == before, "it comes to rest"
-    assert [target.held for target in pool.targets] == [0] * targets, "nothing waits for ever"
     if pool.parameters.ceiling_nodes is not None:
         return
+    assert [target.held for target in pool.targets] == [0] * targets, "nothing waits for ever"
     assert pool.is_kept, "the floor, whatever was lost"
     all_counts = [pool.counts(target) for target in pool.targets]
     for target, counts in zip(pool.targets, all_counts, strict=True):

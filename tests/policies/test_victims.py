@@ -159,37 +159,26 @@ TWO_SPOT = [PlacedReplica(f"s{number}", f"spot{number}", is_ready=True, is_on_sp
     ("replicas", "fewer", "split", "going"),
     [
         pytest.param([ONE_OD], 1, None, ["o"], id="there is no floor"),
-        pytest.param([ONE_OD], 1, NodesOfSplit(50, 2, 2), ["o"], id="nothing is about to go"),
-        pytest.param([ONE_OD], 1, NodesOfSplit(50, 2, 1, spot_that_stays=1), ["o"], id="the floor is kept without it"),
-        pytest.param(
-            [ONE_OD], 1, NodesOfSplit(50, 2, 2, spot_that_stays=1), [], id="it waits for the spot node that is empty"
-        ),
-        pytest.param(
-            [ONE_OD], 1, NodesOfSplit(50, 2, 4, spot_that_stays=3), ["o"], id="waiting is no use: too many stay"
-        ),
-        pytest.param(
-            [ONE_OD, TWO_SPOT[0]], 2, NodesOfSplit(50, 1, 1, spot_that_stays=1), ["s0"], id="spot first, and it waits"
-        ),
-        pytest.param(
-            [ONE_OD, *TWO_SPOT], 3, NodesOfSplit(20, 1, 2, spot_that_stays=2), ["s0", "s1"], id="as they all go"
-        ),
+        pytest.param([ONE_OD], 1, NodesOfSplit(50, 2, 1), ["o"], id="the floor is kept without it"),
+        pytest.param([ONE_OD], 1, NodesOfSplit(50, 2, 2), [], id="it waits while two stand on spot"),
+        pytest.param([ONE_OD, TWO_SPOT[0]], 2, NodesOfSplit(50, 1, 1), ["s0"], id="spot first, and it waits"),
         pytest.param(
             [replace(ONE_OD, is_ready=False), TWO_SPOT[0]],
             2,
-            NodesOfSplit(50, 1, 1, spot_that_stays=0),
+            NodesOfSplit(50, 1, 1),
             [],
             id="what its ReplicaSet takes first holds up those after it",
         ),
         pytest.param(
             [ONE_OD, replace(ONE_OD, name="o2")],
             1,
-            NodesOfSplit(50, 1, 1, spot_that_stays=0),
+            NodesOfSplit(50, 1, 1),
             ["o"],
             id="its node stays for another replica",
         ),
     ],
 )
-def test_who_goes_on_demand_waits_for_spot_nodes_that_are_about_to_go(
+def test_what_goes_on_demand_waits_for_the_spot_nodes_that_need_it(
     replicas: list[PlacedReplica], fewer: int, split: NodesOfSplit | None, going: list[str]
 ) -> None:
     found = going_now(replicas, choose_victims(replicas, fewer, split), split)

@@ -265,12 +265,14 @@ def test_who_goes_on_demand_waits_until_emptied_spot_nodes_have_gone(
     server.put("pods", _pod("llama-od", "od-1"))
     server.put("pods", _pod("other-spot", "spot-1", owner="ReplicaSet/other-1"))
     marking = start(sees_nodes=True)
-    floor = NodesOfSplit(50, 1, 1, spot_pool="spot")
+    floor = NodesOfSplit(50, 1, 1)
     marking.marker.mark(CountFall(OTHER, live("other-spot"), 1, 0, floor, drain_seconds))
     fall = CountFall(TARGET, live("llama-od"), 1, 0, floor, drain_seconds)
     held = marking.marker.mark(fall)
     assert (held.to_replicas, held.names, held.reason) == (1, (), Reason.ON_DEMAND_FLOOR)
-    assert held.message == "1 replica stays for the floor on demand until emptied spot nodes have gone"
+    assert held.message == (
+        "1 replica stays for the floor on demand until fewer nodes stand on spot, or others serve on demand"
+    )
     assert "llama-od" not in costs(server).keys() | out(server)
 
     gone = marking.marker.mark(replace(fall, split=replace(floor, spot=0)))

@@ -66,7 +66,8 @@ class Cluster:
     def places_of(self, target: ScaleTarget, pods: Sequence[LivePod]) -> Places:
         del pods
         if target.name == "other":
-            return Places([PlacedReplica(f"x{each}", f"x{each}", is_ready=True) for each in range(self.others)], 0)
+            others = [PlacedReplica(f"x{each}", f"x{each}", is_ready=True) for each in range(self.others)]
+            return Places(others, 0, self.nodes_of("od").filled)
         mine = [f"o{each}" for each in range(self.on_demand - self.empty - self.others)]
         on_demand = [PlacedReplica(name, name, is_ready=True) for name in mine]
         spot = [
@@ -297,11 +298,26 @@ def test_a_broken_floor_is_mended_by_one_scaler_at_a_time() -> None:
     assert sorted(each.surge_replicas for each in found if each is not None) == [0, 1]
 
 
+def the_other(**more: object) -> ReplicaWish:
+    """The wish of a scaler whose replicas are on nodes of its own on demand."""
+    other = a_wish(OTHER, **more)  # type: ignore[arg-type]
+    assert other.workload is not None
+    return replace(other, workload=replace(other.workload, target=replace(other.workload.target, name="other")))
+
+
+def test_what_the_floor_keeps_from_falling_is_relieved_by_a_replica_of_others_on_demand() -> None:
+    """One on demand beside four on spot: it is to fall to none, and would break the floor."""
+    cluster = Cluster(on_demand=1, spot=4, others=1)
+    found = keeper_after(cluster, a_wish(desired=4, current=4), the_other(desired=1, current=1)).node_move(CHAT)
+    assert found is None, "nothing is to be moved"
+    found = keeper_after(cluster, a_wish(desired=4, current=4), the_other(desired=0, current=1)).node_move(CHAT)
+    expected = NodeMove(CapacityType.ON_DEMAND, can_buy=True, replicas_there=0, nodes_beyond_floor=4, surge_replicas=1)
+    assert found == expected
+
+
 def test_the_half_filled_nodes_of_another_scaler_are_room_too() -> None:
     """Three on demand with a hole each; beside a fourth node, another scaler's, four more would not go on spot."""
-    other = a_wish(OTHER, desired=1, current=1, accelerators_per_replica=4)
-    assert other.workload is not None
-    other = replace(other, workload=replace(other.workload, target=replace(other.workload.target, name="other")))
+    other = the_other(desired=1, current=1, accelerators_per_replica=4)
     surges = []
     for others in (0, 1):
         cluster = Cluster(on_demand=3 + others, spot=6, per_node=2, others=others)
