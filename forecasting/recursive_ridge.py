@@ -54,15 +54,15 @@ class RecursiveRidge:
         forgotten = self._decay**self._block
         self._moments[group] *= forgotten
         self._products[group] *= forgotten
-        for step in range(self._steps):
-            origins = (bins - step - 1) % self._rows.length
-            rows = self._rows.rows[origins, group, step].astype(np.float64).transpose(1, 0, 2)
-            target = due[:, :, step].T
-            known = np.isfinite(target)
-            weighted = np.where(known[..., None] & np.isfinite(rows), rows, 0.0)
-            aged = weighted * ages[None, :, None]
-            self._moments[group, step] += (aged.transpose(0, 2, 1) @ weighted)[:, self._first, self._second]
-            self._products[group, step] += np.einsum("bkp,bk->bp", aged, np.where(known, target, 0.0))
+        steps = np.arange(self._steps)
+        origins = (bins[:, None] - steps - 1) % self._rows.length
+        rows = self._rows.rows[:, group][origins, :, steps].astype(np.float64).transpose(2, 1, 0, 3)
+        target = due.transpose(1, 2, 0)
+        known = np.isfinite(target)
+        weighted = np.where(known[..., None] & np.isfinite(rows), rows, 0.0)  # pools, steps, bins, features
+        aged = weighted * ages[:, None]
+        self._moments[group] += (aged.swapaxes(2, 3) @ weighted)[..., self._first, self._second]
+        self._products[group] += np.einsum("bskp,bsk->bsp", aged, np.where(known, target, 0.0))
         kept = self._moments[group]
         moments = np.empty((*kept.shape[:2], self._prior.size, self._prior.size))
         moments[..., self._first, self._second] = moments[..., self._second, self._first] = kept
