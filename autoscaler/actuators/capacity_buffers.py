@@ -28,6 +28,7 @@ from autoscaler.observers.capacity_buffers import (
     BuffersNotServed,
     CapacityBufferSeen,
     CapacityBufferSource,
+    buffer_name,
 )
 from policies.reasons import Reason
 
@@ -72,14 +73,14 @@ class CapacityBuffers:
             return
         for pool in sorted(buffers.keys() & set(pools)):
             if self._fence():
-                self._connection.delete(f"{self._buffers_path}/{_name(pool)}")
-                template = f"{self._templates_path}/{_name(pool)}"
+                self._connection.delete(f"{self._buffers_path}/{buffer_name(pool)}")
+                template = f"{self._templates_path}/{buffer_name(pool)}"
                 if self._judge_owner(template, pool) is None:
                     self._connection.delete(template)
 
     def write(self, pool: HeldPool, seen: CapacityBufferSeen | None, pods: int) -> Actuated | ActuationFailed:
         """Makes the buffer and its pod template, or writes what differs of them."""
-        name = _name(pool.name)
+        name = buffer_name(pool.name)
         what = f"CapacityBuffer {self._namespace}/{name}: {0 if seen is None else seen.replicas} -> {pods}"
         places = _places(pool)
         has_template = seen is not None and seen.places == places and TEMPLATE_LOST not in seen.message
@@ -112,7 +113,7 @@ class CapacityBuffers:
         document = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": self._metadata(pool), "template": _pod(pool)}
         made = self._connection.create(self._templates_path, document)
         if isinstance(made, Conflict):
-            path = f"{self._templates_path}/{_name(pool.name)}"
+            path = f"{self._templates_path}/{buffer_name(pool.name)}"
             not_ours = self._judge_owner(path, pool.name)
             if not_ours is not None:
                 return not_ours
@@ -126,7 +127,7 @@ class CapacityBuffers:
         if not isinstance(answer, Rejected):
             return answer if isinstance(answer, ApiFailure) else None
         kind = "PodTemplate" if path.startswith(self._templates_path) else "CapacityBuffer"
-        what = f"{kind} {self._namespace}/{_name(pool)}"
+        what = f"{kind} {self._namespace}/{buffer_name(pool)}"
         return _SomebodyElses(f"{what} has no label {POOL_LABEL}: {pool}, so it is somebody else's and left alone")
 
     def _create(self, pool: HeldPool, pods: int, places: str) -> ApiFailure | _SomebodyElses | None:
@@ -134,23 +135,23 @@ class CapacityBuffers:
             "apiVersion": API_VERSION,
             "kind": "CapacityBuffer",
             "metadata": self._metadata(pool) | {"annotations": {PLACES_ANNOTATION: places}},
-            "spec": {"podTemplateRef": {"name": _name(pool.name)}, "replicas": pods},
+            "spec": {"podTemplateRef": {"name": buffer_name(pool.name)}, "replicas": pods},
         }
         made = self._connection.create(self._buffers_path, document)
         if isinstance(made, Conflict):
             # Ours, where another process was quicker: the next look sees it.
-            return self._judge_owner(f"{self._buffers_path}/{_name(pool.name)}", pool.name) or made
+            return self._judge_owner(f"{self._buffers_path}/{buffer_name(pool.name)}", pool.name) or made
         return made if isinstance(made, ApiFailure) else None
 
     def _change(self, seen: CapacityBufferSeen, pods: int, places: str) -> ApiFailure | None:
         body = {"metadata": {"annotations": {PLACES_ANNOTATION: places}}, "spec": {"replicas": pods}}
-        made = self._connection.patch(f"{self._buffers_path}/{_name(seen.pool)}", body)
+        made = self._connection.patch(f"{self._buffers_path}/{buffer_name(seen.pool)}", body)
         return made if isinstance(made, ApiFailure) else None
 
     def _metadata(self, pool: HeldPool) -> Document:
         owner = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "AcceleratorPool", "name": pool.name, "uid": pool.uid}
         return {
-            "name": _name(pool.name),
+            "name": buffer_name(pool.name),
             "namespace": self._namespace,
             "labels": MANAGED_BY | {POOL_LABEL: pool.name},
             "ownerReferences": [owner],
@@ -168,7 +169,7 @@ class _PoolBuffer:
 
     @property
     def name(self) -> str:
-        return f"CapacityBuffer {self.buffers.namespace}/{_name(self.pool.name)}"
+        return f"CapacityBuffer {self.buffers.namespace}/{buffer_name(self.pool.name)}"
 
     @property
     def pods(self) -> int:
@@ -204,10 +205,6 @@ class _SomebodyElses:
 def _ours(pool: str) -> Document:
     """The operation of a JSON patch that fails where an object is not ours; in its paths "/" is written "~1"."""
     return {"op": "test", "path": f"/metadata/labels/{POOL_LABEL.replace('/', '~1')}", "value": pool}
-
-
-def _name(pool: str) -> str:
-    return f"tokenscaler-{pool}"
 
 
 def _pod(pool: HeldPool) -> Document:

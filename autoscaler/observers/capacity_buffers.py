@@ -10,7 +10,7 @@ from autoscaler.api.document import rfc3339_seconds
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure
 
 API_VERSION = "autoscaling.x-k8s.io/v1beta1"
-# Ours are told by this label, whose value is the AcceleratorPool's name.
+# Ours are told by this label, whose value is the AcceleratorPool's name, and by the name that follows from it.
 POOL_LABEL = "tokenscaler.io/accelerator-pool"
 # What the places are like for which the buffer asks; a change of it means another pod template.
 PLACES_ANNOTATION = "tokenscaler.io/places"
@@ -48,11 +48,18 @@ class CapacityBufferSource(Protocol):
         ...
 
 
+def buffer_name(pool: str) -> str:
+    """What the CapacityBuffer of an AcceleratorPool is called, and its pod template."""
+    return f"tokenscaler-{pool}"
+
+
 def reduce_capacity_buffer(document: Mapping[str, Any]) -> CapacityBufferSeen | None:
-    """None for one that is not ours, or is being deleted."""
+    """None for one that is not ours (one of another name is a copy of ours at best), or is being deleted."""
     metadata, spec = document["metadata"], document.get("spec") or {}
     pool = (metadata.get("labels") or {}).get(POOL_LABEL)
-    if pool is None or metadata.get("deletionTimestamp") is not None:
+    if pool is None or metadata.get("name") != buffer_name(str(pool)):
+        return None
+    if metadata.get("deletionTimestamp") is not None:
         return None
     conditions = (document.get("status") or {}).get("conditions") or ()
     ready = next((each for each in conditions if each.get("type") == "ReadyForProvisioning"), None)

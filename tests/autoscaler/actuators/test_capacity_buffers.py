@@ -279,8 +279,16 @@ def test_what_a_pool_no_longer_wants_is_deleted_and_nothing_else() -> None:
     [
         pytest.param({"name": "somebody-elses"}, id="somebody else's"),
         pytest.param(
-            {"labels": {"tokenscaler.io/accelerator-pool": "h100"}, "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            {
+                "name": "tokenscaler-h100",
+                "labels": {"tokenscaler.io/accelerator-pool": "h100"},
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
+            },
             id="one that is being deleted",
+        ),
+        pytest.param(
+            {"name": "copy-of-h100", "labels": {"tokenscaler.io/accelerator-pool": "h100"}},
+            id="a copy of ours under another name",
         ),
     ],
 )
