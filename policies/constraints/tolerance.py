@@ -16,9 +16,24 @@ if TYPE_CHECKING:
     from policies.situation import Situation
 
 
+# What stands for bursts that the policy expects is a height, and no load that goes up and down: in a day of bursts a
+# tenth too many would stand for hours.
+MOST_ABOVE_EXPECTED_BURSTS = 0.05
+
+
 def tolerance_of(parameters: ScalingParameters) -> Tolerance:
     """The policy's band around the present count."""
     return Tolerance(up=parameters.behavior.scale_up.tolerance, down=parameters.behavior.scale_down.tolerance)
+
+
+def _band_of(vote: ScalingRecommendation, parameters: ScalingParameters) -> Tolerance:
+    """The policy's band; no more than 5 % below the present count for a vote that stands for expected bursts."""
+    band = tolerance_of(parameters)
+    if vote.reason not in (Reason.RECURRING_BURSTS, Reason.EXPECTED_BURSTS):
+        return band
+    if parameters.recurring_bursts.expected_amplification is None:
+        return band
+    return Tolerance(up=band.up, down=min(band.down, MOST_ABOVE_EXPECTED_BURSTS))
 
 
 def _proposed(vote: ScalingRecommendation, current: int, band: Tolerance) -> int:
@@ -41,7 +56,7 @@ def limit_by_tolerance(situation: Situation, replicas: int) -> Limited:
         return Limited(replicas, Reason.NOT_LIMITED, "no vote that a tolerance applies to")
     exact = max((vote.rounded_up for vote in situation.recommendations if vote.is_exact), default=0)
     current = situation.current_replicas
-    band = tolerance_of(situation.parameters)
+    band = _band_of(tolerant, situation.parameters)
     ruling, proposed = tolerant, _proposed(tolerant, current, band)
     for by_ready in (vote for vote in situation.recommendations if vote.ready_replicas is not None):
         asked = _proposed(by_ready, current, band)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from policies.decision import decide
 from policies.observation import ReplicaCounts
 from policies.reasons import Reason
-from tests.builders import a_decision_input, a_policy, an_observation
+from policies.standing_for_bursts import RecurringBursts
+from tests.builders import NOW, a_decision_input, a_policy, an_observation
 
 ALWAYS = {"name": "a", "start": "* * * * *", "end": "0 0 29 2 *"}
 
@@ -38,6 +41,25 @@ def proposal(
 )
 def test_a_difference_within_the_band_is_no_change(value: float, current: int, replicas: int, reason: Reason) -> None:
     assert proposal(value, current) == (replicas, reason)
+
+
+@pytest.mark.parametrize(
+    ("expected_amplification", "needed", "replicas"),
+    [
+        pytest.param(6, 96, 100, id="4 % less than what stands is within the band"),
+        pytest.param(6, 94, 94, id="6 % less is not"),
+        pytest.param(6, 104, 100, id="4 % more is within the policy's band"),
+        pytest.param(None, 94, 100, id="of bursts that are not expected too little is known"),
+    ],
+)
+def test_what_stands_for_expected_bursts_has_a_narrow_band(
+    expected_amplification: float | None, needed: int, replicas: int
+) -> None:
+    policy = a_policy(objectives={}, recurringBursts={"expectedAmplification": expected_amplification})
+    bursts = RecurringBursts(3, needed, 240.0, NOW - 600.0, 4)
+    decision_input = a_decision_input(policy, an_observation(ready=100), replicas=100)
+    step = decide(replace(decision_input, recurring_bursts=bursts)).steps[0]
+    assert (step.name, step.after) == ("tolerance", replicas)
 
 
 def test_the_band_has_a_width_of_its_own_in_each_direction() -> None:
