@@ -1,55 +1,39 @@
-"""The composition root: the only place where adapters are made and plugged together."""
+"""The composition root: adapters are made and plugged together here, by `controller_parts.py` and `node_wiring.py`."""
 
 from __future__ import annotations
 
 import logging
-import random
 import signal
 import threading
-import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
-from prometheus_client import Counter
 
 from autoscaler.actuators.actuator import ReplicaActuator
-from autoscaler.actuators.capacity_buffers import CapacityBuffers
 from autoscaler.actuators.dry_run import DryRunActuator
 from autoscaler.actuators.external_metric import ExternalMetricActuator
-from autoscaler.actuators.loading_protection import LoadingProtection
-from autoscaler.actuators.node_pool_disruption import KarpenterNodePoolDisruption
-from autoscaler.actuators.node_pool_limits import KarpenterNodePoolLimits
-from autoscaler.actuators.placeholder_pods import PlaceholderPods
-from autoscaler.actuators.pod_deletion_costs import PodDeletionCosts
 from autoscaler.actuators.pod_drain import PodDrain
 from autoscaler.actuators.scale_subresource import ScaleSubresourceActuator
 from autoscaler.actuators.written_counts import WrittenCounts
-from autoscaler.api.pool_bounds import micro_dollars
-from autoscaler.clock import Clock, SystemClock
+from autoscaler.clock import SystemClock
 from autoscaler.controller.accelerator_pools import AcceleratorPoolReporter
-from autoscaler.controller.config_directory import ConfigDirectory
-from autoscaler.controller.drain_keeper import DrainKeeper
 from autoscaler.controller.events import EventReporter, LoggedEvents
 from autoscaler.controller.history_store import HistoryStore
-from autoscaler.controller.keeper import Keeper
 from autoscaler.controller.latest_records import LatestRecords
-from autoscaler.controller.loading_keeper import LoadingKeeper
 from autoscaler.controller.loop import ControlLoop
 from autoscaler.controller.node_capacity import NodeCapacityKeeper
 from autoscaler.controller.node_disruption import NodeDisruptionKeeper
 from autoscaler.controller.pool_report import Reporter
-from autoscaler.controller.prewarming import Prewarmer
 from autoscaler.controller.reconcile import Reconciler
 from autoscaler.controller.scaler_source import ScalersOfTick
 from autoscaler.controller.split_audit import SplitAudit
 from autoscaler.controller.status import StatusReporter
+from autoscaler.controller_parts import ControllerParts, make_parts
 from autoscaler.cycle_collection import collect_cycles_rarely
 from autoscaler.dashboard.app import create_app as create_dashboard
 from autoscaler.dashboard.recorder import DashboardRecorder
 from autoscaler.dashboard.snapshot import FleetSource
-from autoscaler.decision_log import DecisionLog, JsonLinesLog
 from autoscaler.external_metrics.newest_metrics import NewestMetrics
 from autoscaler.external_metrics.prometheus_series import MetricValueCollector
 from autoscaler.external_metrics.service import MetricsApi
@@ -59,23 +43,22 @@ from autoscaler.foresight.fleet_foresight import FleetForesight
 from autoscaler.foresight.forecast_metrics import ForecastMetrics
 from autoscaler.foresight.prometheus_history import PrometheusWorkHistory
 from autoscaler.http_server import HttpServer, bind, create_app
-from autoscaler.kubernetes_gateway.background_writer import BackgroundWriter
-from autoscaler.kubernetes_gateway.backoff import Backoff
 from autoscaler.kubernetes_gateway.cluster_accelerators import ClusterAccelerators
 from autoscaler.kubernetes_gateway.cluster_scalers import ClusterScalers
-from autoscaler.kubernetes_gateway.connection import FIELD_MANAGER, ApiConnection, connect
 from autoscaler.kubernetes_gateway.credentials import CredentialsError
 from autoscaler.kubernetes_gateway.event_writer import EventWriter
-from autoscaler.kubernetes_gateway.lease_elector import LeaseElector
 from autoscaler.kubernetes_gateway.status_writer import StatusWriter
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_kind import WatchedKind
-from autoscaler.kubernetes_gateway.watched_launches import read_node_claims
+from autoscaler.node_wiring import (
+    cluster_accelerators,
+    disruption_keeper,
+    keepers_of_pods,
+    node_capacity_keeper,
+    victim_marker,
+)
 from autoscaler.observers.kubernetes_workload import KubernetesWorkloadObserver
-from autoscaler.observers.placeholders import WatchedPlaceholders
 from autoscaler.observers.prometheus_metrics import PrometheusMetricsObserver
-from autoscaler.observers.replica_places import ReplicaPlaces
-from autoscaler.prometheus.source import PrometheusSource
 from autoscaler.settings import ControllerSettings
 from autoscaler.telemetry import Telemetry
 from policies.parameters import Mode
@@ -84,8 +67,6 @@ if TYPE_CHECKING:
     from autoscaler.keda_external_scaler.server import ExternalScalerServer
 
 logger = logging.getLogger(__name__)
-
-WRITERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +80,7 @@ def run_controller(settings: ControllerSettings) -> int | StartFailed:
     """Runs until SIGTERM or SIGINT; 0 then. In a dry run there is no lease, no status, no Event and no write at all."""
     collect_cycles_rarely()
     try:
-        parts = _make_parts(settings, SystemClock())
+        parts = make_parts(settings, SystemClock())
     except (CredentialsError, OSError, ValueError) as error:
         return StartFailed(str(error))
     metrics = NewestMetrics(StatusMetrics(_required(parts.cluster)) if parts.directory is None else None)
@@ -144,72 +125,8 @@ def _stop(*servers: ExternalScalerServer | MetricsApi | None) -> None:
             server.stop()
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What talks to the outside, before it is plugged together. No elector: nothing may be written."""
-
-    clock: Clock
-    connection: ApiConnection
-    directory: ConfigDirectory | None
-    log: DecisionLog | None
-    prometheus: PrometheusSource
-    past: PrometheusSource
-    cluster: WatchedCluster
-    elector: LeaseElector | None
-    background: BackgroundWriter
-    executor: ThreadPoolExecutor
-
-    def start(self) -> None:
-        """Begins to watch, and to compete for the lease."""
-        self.cluster.start()
-        self.background.start()
-        if self.elector:
-            self.elector.start()
-
-    def stop(self) -> None:
-        """Ends everything; the lease is given back after the last write, so that another may take over at once."""
-        self.background.stop()
-        if self.elector:
-            self.elector.stop()
-        self.cluster.stop()
-        self.executor.shutdown()
-        self.prometheus.close()
-        self.past.close()
-
-    def is_leader(self) -> bool:
-        """Whether this process may write; a dry run decides as if it led."""
-        return self.elector is None or self.elector.is_leader()
-
-
-def _make_parts(settings: ControllerSettings, clock: Clock) -> _Parts:
-    """Raises CredentialsError, OSError or ValueError where a setting does not work out on this machine."""
-    connection = connect(str(settings.kubeconfig) if settings.kubeconfig else None, settings.context)
-    directory = ConfigDirectory(settings.config_directory) if settings.config_directory else None
-    elector = None if settings.is_dry_run else _elector(settings, connection, clock)
-    return _Parts(
-        clock=clock,
-        connection=connection,
-        directory=directory,
-        log=_decision_log(settings),
-        prometheus=PrometheusSource(settings.prometheus, clock),
-        past=PrometheusSource(settings.prometheus.for_the_past(), clock),
-        cluster=WatchedCluster(
-            connection,
-            clock,
-            random.random,
-            namespaces=settings.namespaces or None,
-            watches_own_objects=directory is None,
-            watches_nodes=directory is None,
-            buffer_namespace=settings.lease.namespace,
-        ),
-        elector=elector,
-        background=BackgroundWriter(connection, elector.is_leader if elector else _never, Backoff(random.random)),
-        executor=ThreadPoolExecutor(WRITERS, thread_name_prefix="reconcile"),
-    )
-
-
 def _metrics_api(
-    settings: ControllerSettings, parts: _Parts, metrics: NewestMetrics, telemetry: Telemetry
+    settings: ControllerSettings, parts: ControllerParts, metrics: NewestMetrics, telemetry: Telemetry
 ) -> MetricsApi | None:
     """Raises OSError where its address is taken."""
     if settings.metrics_api is None:
@@ -221,7 +138,7 @@ def _metrics_api(
 
 
 def _external_scaler(
-    settings: ControllerSettings, parts: _Parts, metrics: NewestMetrics
+    settings: ControllerSettings, parts: ControllerParts, metrics: NewestMetrics
 ) -> ExternalScalerServer | None:
     given = settings.external_scaler
     if given is None:
@@ -236,7 +153,7 @@ def _external_scaler(
 
 def _assemble(
     settings: ControllerSettings,
-    parts: _Parts,
+    parts: ControllerParts,
     telemetry: Telemetry,
     metrics: NewestMetrics,
     metrics_api: MetricsApi | None,
@@ -252,9 +169,9 @@ def _assemble(
         FleetSource("Tokenscaler", parts.connection.server, is_simulated=False), forecast_of=foresight.newest
     )
     histories, written = HistoryStore(), WrittenCounts()
-    accelerators = _accelerators(parts)
-    disruption = _disruption(parts, accelerators)
-    node_capacity = _node_capacity(settings, parts, accelerators, written)
+    accelerators = cluster_accelerators(parts)
+    disruption = disruption_keeper(parts, accelerators)
+    node_capacity = node_capacity_keeper(settings, parts, accelerators, written)
     split_audit = [] if accelerators is None else [SplitAudit(accelerators, parts.clock)]
     for collector in split_audit:
         telemetry.registry.register(collector)
@@ -285,8 +202,8 @@ def _assemble(
         parts.executor,
         foresight,
         node_capacity,
-        _marker(parts, metrics_observer, telemetry, drain),
-        _keepers(parts, disruption, drain),
+        victim_marker(parts, metrics_observer, telemetry, drain),
+        keepers_of_pods(parts, disruption, drain),
     )
     loop = ControlLoop(
         reconciler,
@@ -310,7 +227,7 @@ def _assemble(
 
 def _cluster_reporters(
     settings: ControllerSettings,
-    parts: _Parts,
+    parts: ControllerParts,
     records: LatestRecords,
     accelerators: ClusterAccelerators | None,
     node_capacity: NodeCapacityKeeper | None,
@@ -331,99 +248,9 @@ def _cluster_reporters(
     return reporters
 
 
-def _disruption(parts: _Parts, accelerators: ClusterAccelerators | None) -> NodeDisruptionKeeper | None:
-    """None in a dry run, which writes nothing."""
-    if accelerators is None or parts.elector is None:
-        return None
-    writer = KarpenterNodePoolDisruption(parts.connection, parts.elector.is_leader)
-    return NodeDisruptionKeeper(accelerators, writer, parts.clock)
-
-
-def _accelerators(parts: _Parts) -> ClusterAccelerators | None:
-    """None where the objects are files: AcceleratorPools are read from the cluster only."""
-    cluster = parts.cluster
-    if cluster.accelerator_pools is None or cluster.nodes is None or cluster.node_pools is None:
-        return None
-    return ClusterAccelerators(
-        cluster.accelerator_pools,
-        cluster.nodes,
-        cluster.node_pools,
-        cluster.launches,
-        lambda: read_node_claims(cluster.node_claims),
-        lambda: () if cluster.daemon_sets is None else cluster.daemon_sets.all(),
-    )
-
-
-def _node_capacity(
-    settings: ControllerSettings, parts: _Parts, accelerators: ClusterAccelerators | None, written: WrittenCounts
-) -> NodeCapacityKeeper | None:
-    if accelerators is None:
-        return None
-    limits = KarpenterNodePoolLimits(parts.connection, parts.elector.is_leader) if parts.elector else None
-    scale = ScaleSubresourceActuator(parts.connection, parts.is_leader, parts.clock, written)
-    buffers = CapacityBuffers(parts.connection, parts.cluster, parts.is_leader, settings.lease.namespace)
-    placeholders = PlaceholderPods(WatchedPlaceholders(parts.cluster), scale)
-    prewarmer = Prewarmer(placeholders, buffers, is_dry_run=parts.elector is None)
-    stated = settings.ceiling_dollars_per_hour
-    ceiling_per_hour = None if stated is None else micro_dollars(stated)
-    places = ReplicaPlaces(parts.cluster, lambda *_: None)
-    return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER, prewarmer, ceiling_per_hour, places)
-
-
-def _keepers(parts: _Parts, disruption: NodeDisruptionKeeper | None, drain: PodDrain) -> list[Keeper]:
-    """Nobody in a dry run, which writes nothing."""
-    if parts.elector is None:
-        return []
-    loading = LoadingKeeper(LoadingProtection(parts.cluster, parts.background, parts.clock))
-    return [DrainKeeper(drain), loading, *([] if disruption is None else [disruption])]
-
-
-def _marker(
-    parts: _Parts, observer: PrometheusMetricsObserver, telemetry: Telemetry, drain: PodDrain
-) -> PodDeletionCosts | None:
-    """None in a dry run: nothing is written."""
-    if parts.elector is None:
-        return None
-    emptied = Counter(
-        "tokenscaler_nodes_emptied",
-        "Nodes on which falling counts of a target have left nothing, by choice of the replicas that go.",
-        ("namespace", "target"),
-        registry=telemetry.registry,
-    )
-    return PodDeletionCosts(
-        parts.connection,
-        parts.cluster,
-        parts.elector.is_leader,
-        observer.requests_in_flight,
-        drain,
-        lambda target, nodes: emptied.labels(target.namespace, target.name).inc(nodes),
-    )
-
-
-def _never() -> bool:
-    return False
-
-
-def _decision_log(settings: ControllerSettings) -> DecisionLog | None:
-    if settings.decision_log is not None or settings.writes_decisions_to_stdout:
-        return JsonLinesLog(settings.decision_log)
-    return None
-
-
-def _elector(settings: ControllerSettings, connection: ApiConnection, clock: Clock) -> LeaseElector:
-    # A pod's name is not enough: a restarted container would take its predecessor's lease for its own.
-    identity = f"{settings.lease.identity}_{uuid.uuid4()}"
-    return LeaseElector(
-        connection,
-        settings.lease.namespace,
-        settings.lease.name,
-        identity,
-        clock,
-        random.random,
-    )
-
-
-def _actuators(settings: ControllerSettings, parts: _Parts, written: WrittenCounts) -> dict[Mode, ReplicaActuator]:
+def _actuators(
+    settings: ControllerSettings, parts: ControllerParts, written: WrittenCounts
+) -> dict[Mode, ReplicaActuator]:
     dry_run = DryRunActuator()
     if settings.is_dry_run:
         return dict.fromkeys(Mode, dry_run)
@@ -448,7 +275,7 @@ def _not_ready_because(cluster: WatchedCluster) -> str | None:
     return "; ".join(cluster.problems) or "the watches have not been filled yet"
 
 
-def _observe_the_process(telemetry: Telemetry, parts: _Parts) -> None:
+def _observe_the_process(telemetry: Telemetry, parts: ControllerParts) -> None:
     telemetry.add_gauges(
         "tokenscaler_leader", "1 on the controller that may write.", "lease", lambda: {"held": float(parts.is_leader())}
     )
