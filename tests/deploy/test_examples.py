@@ -65,7 +65,7 @@ def test_agents() -> None:
 
 def test_agents_in_bursts_says_how_tall_the_first_may_be_and_states_no_vote() -> None:
     spec = spec_of("agents-in-bursts.yaml")
-    assert spec.recurring_bursts.expected_amplification == 6
+    assert spec.recurring_bursts.expected_amplification == 5.5
     assert spec.parameters.objectives == LatencyObjectives()
     assert not any(value for value in spec.signals.model_dump().values())
 

@@ -163,7 +163,7 @@ def measure_policy(orders: Sequence[RowOrder], processes: int, console: Console)
     for heading in (*headings, *orders[0].baselines):
         table.add_column(heading)
     names = [order.load for order in orders]
-    for row in sorted(found, key=lambda each: (names.index(each.load), each.cold_start_seconds)):
+    for row in sorted(found, key=lambda each: (names.index(each.load), each.policy, each.cold_start_seconds)):
         table.add_row(*_cells(row))
     return table
 
@@ -171,7 +171,7 @@ def measure_policy(orders: Sequence[RowOrder], processes: int, console: Console)
 def _cells(row: Row) -> tuple[str, ...]:
     goal, is_reached = _goal(row)
     return (
-        row.load,
+        ", ".join(filter(None, (row.load, row.policy))),
         row.kind,
         f"{row.cold_start_seconds:.0f} s",
         row.cell(row.ours),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -22,11 +22,14 @@ from autoscaler.replay.comparison import Stage
 from autoscaler.replay.fleet_description import Fleet, fleet_from
 from autoscaler.replay.policy_files import reconciled_policy
 from autoscaler.replay.result import PoolResult
+from policies.recommenders.recurring_bursts import RecurringBurstsParameters
 from tests.benchmarks.replay import loads as loads_module
-from tests.benchmarks.replay.loads import BenchLoad, loads
+from tests.benchmarks.replay.loads import AGENTS, BenchLoad, loads
 
 PROFILE = "llama-3.3-70b-fp8-2xh100-vllm"
 COLD_STARTS = (120.0, 300.0)
+# What whoever runs the agents of `loads.py` may know of their bursts: as deploy/examples/agents-in-bursts.yaml says.
+EXPECTED_AMPLIFICATION = 5.5
 PLANT = (
     *("agent_sessions", "arrivals", "clairvoyant", "replica_set", "replica_work", "routers", "serving_replica"),
     *("simulated_pool", "step_law", "trace", "trace_load"),
@@ -43,9 +46,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One load at one cold start."""
+    """One load at one cold start, and one policy: the default one where it says nothing of itself."""
 
     load: str
+    policy: str
     kind: str
     cold_start_seconds: float
     ours: Cost
@@ -70,10 +74,10 @@ class RowOrder:
 
 
 def measure_rows(order: RowOrder) -> list[Row]:
-    """The rows of one load, one a cold start. Takes a minute or two of one core."""
+    """The rows of one load, one a cold start and policy. Takes a minute or two of one core."""
     load = loads(order.directory)[order.load]
     kept, found = _Kept(order), list[Clairvoyant]()
-    return [_row(load, order, cold_start, kept, found) for cold_start in COLD_STARTS]
+    return [row for cold_start in COLD_STARTS for row in _rows(load, order, cold_start, kept, found)]
 
 
 def a_fleet(cold_start_seconds: float) -> Fleet:
@@ -104,7 +108,17 @@ def the_default_policy(cold_start_seconds: float, maximum: int, minimum: int = 1
     return parsed
 
 
-def _row(load: BenchLoad, order: RowOrder, cold_start: float, kept: _Kept, found: list[Clairvoyant]) -> Row:
+def the_policies(load: BenchLoad, cold_start_seconds: float) -> dict[str, InferenceScaler]:
+    """The default one, and for agents also one that says how tall the bursts are that it expects."""
+    default = the_default_policy(cold_start_seconds, load.maximum)
+    if load.kind != AGENTS:
+        return {"": default}
+    expected = RecurringBurstsParameters(expected_amplification=EXPECTED_AMPLIFICATION)
+    spec = default.spec.model_copy(update={"recurring_bursts": expected})
+    return {"": default, f"expects x{EXPECTED_AMPLIFICATION:g}": replace(default, spec=spec)}
+
+
+def _rows(load: BenchLoad, order: RowOrder, cold_start: float, kept: _Kept, found: list[Clairvoyant]) -> Iterator[Row]:
     """`found` are the plans for other cold starts, near which the best one is sought."""
     fleet = a_fleet(cold_start)
     stage = Stage(fleet, load.on(fleet), order.seeds)
@@ -123,16 +137,17 @@ def _row(load: BenchLoad, order: RowOrder, cold_start: float, kept: _Kept, found
 
     best = kept.get(f"{cold_start:.0f} s", best_plan)
     fixed = kept.get("fixed", fixed_fleet)  # no replica starts in it, so one is enough for all cold starts
-    policy = reconciled_policy(the_default_policy(cold_start, load.maximum))
-    ours = [stage.run(policy, stage.load.draw(seed), seed) for seed in order.seeds]
     occasion = Occasion(stage, drawn, 1, None, 1, load.maximum)
     others = []
     for name in order.baselines:
         baseline = make_baseline(name, occasion)
         assert baseline is not None
         others.append((name, _cost([stage.run(baseline, drawn, 1)])))
-    reversals = sum(each.reversals for each in ours) / sum(each.hours for each in ours)
-    return Row(load.name, load.kind, cold_start, _cost(ours), reversals, best, fixed, tuple(others))
+    for name, scaler in the_policies(load, cold_start).items():
+        policy = reconciled_policy(scaler)
+        ours = [stage.run(policy, stage.load.draw(seed), seed) for seed in order.seeds]
+        reversals = sum(each.reversals for each in ours) / sum(each.hours for each in ours)
+        yield Row(load.name, name, load.kind, cold_start, _cost(ours), reversals, best, fixed, tuple(others))
 
 
 def _cost(results: Sequence[PoolResult]) -> Cost:
