@@ -1,4 +1,4 @@
-"""Reads what the checks judge. Nothing is changed: one patch that changes nothing is sent with dryRun=All."""
+"""Reads what the checks judge. Nothing is changed (`account_rights.py` sends a patch with dryRun=All)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from autoscaler.api.accelerator_pool import AcceleratorPool, AcceleratorPoolMode, parse_accelerator_pool
 from autoscaler.api.inference_scaler import InferenceScaler, ScaleTargetRef, parse_inference_scaler
 from autoscaler.api.node_template import NODE_POOL_LABEL
-from autoscaler.api.prewarm import PrewarmMethod
 from autoscaler.finding import Finding
 from autoscaler.kubernetes_gateway.api_failure import ApiFailure, NotFound
 from autoscaler.kubernetes_gateway.connection import ApiConnection
@@ -22,10 +21,9 @@ from autoscaler.kubernetes_gateway.watched_objects import (
     reduce_node,
     reduce_scaled_object,
 )
+from autoscaler.node_pool_checks.account_rights import KARPENTER_PATH, AccountRights
 from autoscaler.node_pool_checks.survey_types import (
     Karpenter,
-    MissingRight,
-    PatchRight,
     PodDisruptionBudget,
     Router,
     ServingTarget,
@@ -46,36 +44,8 @@ from autoscaler.observers.capacity_buffers import API_VERSION as BUFFERS_API_VER
 from policies.capacity_split import CapacityType
 
 OWN_PATH = "/apis/tokenscaler.io/v1alpha1"
-KARPENTER_PATH = "/apis/karpenter.sh/v1"
 INFERENCE_PATH = "/apis/inference.networking.k8s.io/v1"
 PAGE_OBJECTS = 500
-
-_UNKNOWN_LAUNCHES = "a NodePool that has no capacity to buy is not noticed: pods wait there for nodes that never come"
-_UNKNOWN_DAEMONS = "what DaemonSets take of a node is not reckoned: limits may hold too few nodes"
-_NO_BUFFER = "no CapacityBuffer is made or changed: nodes come with the replicas"
-MANAGING_RIGHTS: tuple[tuple[MissingRight, dict[str, str]], ...] = (
-    (
-        MissingRight("list", "nodeclaims.karpenter.sh", _UNKNOWN_LAUNCHES, "deploy/overlays/node-pools"),
-        {"group": "karpenter.sh", "resource": "nodeclaims"},
-    ),
-    (
-        MissingRight("list", "daemonsets.apps", _UNKNOWN_DAEMONS, "deploy/overlays/node-pools"),
-        {"group": "apps", "resource": "daemonsets"},
-    ),
-)
-BUFFER_RIGHTS: tuple[tuple[MissingRight, dict[str, str]], ...] = (
-    *(
-        (
-            MissingRight(verb, "capacitybuffers.autoscaling.x-k8s.io", _NO_BUFFER, "deploy/overlays/capacity-buffers"),
-            {"group": "autoscaling.x-k8s.io", "resource": "capacitybuffers"},
-        )
-        for verb in ("list", "create", "patch", "delete")
-    ),
-    (
-        MissingRight("create", "podtemplates", _NO_BUFFER, "deploy/overlays/capacity-buffers"),
-        {"group": "", "resource": "podtemplates"},
-    ),
-)
 
 Document = dict[str, Any]
 
@@ -92,6 +62,7 @@ def survey_cluster(
     if isinstance(pools, ApiFailure):
         return pools
     reader = _Reader(connection)
+    rights = AccountRights(connection, account, reader.note)
     accepted = reader.accepted(pools)
     node_pools = reader.node_pools()
     return Survey(
@@ -101,9 +72,9 @@ def survey_cluster(
         pools=tuple(accepted),
         node_pools=node_pools,
         targets=reader.targets({pool.name for pool in accepted}),
-        rights=reader.rights(_managed(accepted, node_pools), account),
+        rights=rights.to_patch(_managed(accepted, node_pools)),
         priorities=reader.priorities(),
-        missing_rights=reader.missing_rights(accepted, account),
+        missing_rights=rights.missing(accepted),
         daemons=reader.daemons(),
         placeholders=reader.placeholders(accepted),
         hop_limits=reader.hop_limits(),
@@ -201,22 +172,9 @@ class _Reader:
                 ]
         return {name: tuple(targets) for name, targets in found.items()}
 
-    def rights(self, node_pools: Sequence[SurveyedNodePool], account: str) -> Mapping[str, PatchRight]:
-        return {each.name: PatchRight(self._may_patch(each, account), self._dry_run(each)) for each in node_pools}
-
     def priorities(self) -> Mapping[str, int]:
         classes = self._all("/apis/scheduling.k8s.io/v1/priorityclasses")
         return {each["metadata"]["name"]: int(each.get("value", 0)) for each in classes}
-
-    def missing_rights(self, pools: Sequence[AcceleratorPool], account: str) -> tuple[MissingRight, ...]:
-        """Of what is needed beside patching NodePools; nothing is asked where nothing is managed."""
-        needed: list[tuple[MissingRight, Document]] = []
-        if any(pool.spec.mode is AcceleratorPoolMode.MANAGE for pool in pools):
-            needed += MANAGING_RIGHTS
-        if any(_wants_buffer(pool) for pool in pools):
-            namespace = account.partition("/")[0]
-            needed += [(right, {**what, "namespace": namespace}) for right, what in BUFFER_RIGHTS]
-        return tuple(right for right, what in needed if self._may(account, {**what, "verb": right.verb}) is False)
 
     def daemons(self) -> tuple[SurveyedDaemon, ...]:
         return tuple(map(read_daemon, self._all("/apis/apps/v1/daemonsets")))
@@ -232,7 +190,7 @@ class _Reader:
             path = f"/apis/apps/v1/namespaces/{reference.namespace}/deployments/{reference.name}"
             document = self._connection.get(path)
             if isinstance(document, ApiFailure) and not isinstance(document, NotFound):
-                self._note(f"Deployment {name}", document)
+                self.note(f"Deployment {name}", document)
             elif isinstance(document, ApiFailure):
                 found[pool.name] = SurveyedPlaceholders(name)
             else:
@@ -307,43 +265,16 @@ class _Reader:
         budgets = self._all(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets")
         return _Namespace([claim for claim in claims if claim is not None], budgets)
 
-    def _may_patch(self, node_pool: SurveyedNodePool, account: str) -> bool | None:
-        attributes = {"group": "karpenter.sh", "resource": "nodepools", "name": node_pool.name, "verb": "patch"}
-        return self._may(account, attributes)
-
-    def _may(self, account: str, attributes: Mapping[str, str]) -> bool | None:
-        """Whether the account may do that; None where it could not be asked, which is told."""
-        namespace, _, name = account.partition("/")
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {
-                "user": f"system:serviceaccount:{namespace}:{name}",
-                "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
-                "resourceAttributes": dict(attributes),
-            },
-        }
-        answer = self._connection.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
-        if isinstance(answer, ApiFailure):
-            self._note(f"the rights of ServiceAccount {account}", answer)
-            return None
-        return bool((answer.get("status") or {}).get("allowed"))
-
-    def _dry_run(self, node_pool: SurveyedNodePool) -> str:
-        """What a patch that changes nothing comes to; it is refused where admission refuses it, or our own right."""
-        path = f"{KARPENTER_PATH}/nodepools/{node_pool.name}"
-        answer = self._connection.patch(path, {"spec": {"limits": dict(node_pool.limits)}}, query={"dryRun": "All"})
-        return answer.message if isinstance(answer, ApiFailure) else ""
-
     def _all(self, path: str, query: Mapping[str, str] | None = None, is_optional: bool = False) -> list[Document]:
         answer = _list(self._connection, path, query)
         if isinstance(answer, ApiFailure):
             if not (is_optional and isinstance(answer, NotFound)):
-                self._note(path, answer)
+                self.note(path, answer)
             return []
         return answer
 
-    def _note(self, what: str, failure: ApiFailure) -> None:
+    def note(self, what: str, failure: ApiFailure) -> None:
+        """Keeps that something could not be read."""
         self.unread.append(
             Finding(what, "(not read)", failure.message, "what rests on it was not checked", "run as who may read it")
         )
@@ -373,11 +304,6 @@ def _targets(scaler: InferenceScaler) -> Sequence[tuple[ScaleTargetRef, Capacity
     """The target, or both of them with the kind of node that each is for."""
     references = scaler.spec.target_refs
     return [(references[0], None)] if len(references) == 1 else list(zip(references, CapacityType, strict=True))
-
-
-def _wants_buffer(pool: AcceleratorPool) -> bool:
-    held = pool.spec.held_ready
-    return held is not None and held.method is PrewarmMethod.CAPACITY_BUFFER
 
 
 def _feature_gates(container: Document) -> str:
