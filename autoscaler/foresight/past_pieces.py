@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from autoscaler.foresight.foresight import HistoryRequest
 from autoscaler.observers.pool_means import workloads_of_pools
-from autoscaler.observers.pool_signals import has_replica_signals
+from autoscaler.observers.replica_signals import has_replica_signals
 from autoscaler.prometheus.answer import PrometheusFailure
 from autoscaler.prometheus.query_plan import PastPlan
 from autoscaler.prometheus.range_answer import RangeQuestion, RangeVector

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from autoscaler.observers.kv_cache import kv_cache_of
-from autoscaler.observers.pool_signals import DERIVED_FROM_LABELS
 from autoscaler.observers.prometheus_rows import (
     EngineKey,
     PodKey,
@@ -19,6 +18,7 @@ from autoscaler.observers.prometheus_rows import (
     parts_by_workload,
     seconds_by_workload,
 )
+from autoscaler.observers.replica_signals import DERIVED_FROM_LABELS
 from autoscaler.prometheus.answer import Vector
 from autoscaler.prometheus.query_plan import Part, Purpose
 from autoscaler.prometheus.settings import QuerySettings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from autoscaler.engines import ENGINES
-from autoscaler.engines.engine_metrics import EngineMetrics, MetricKind, SignalSource
+from autoscaler.engines.engine_metrics import MetricKind
 from autoscaler.observers.pod_memory import (
     IN_FLIGHT_KEPT_SECONDS,
     MISSED_INTERVALS,
@@ -17,108 +17,23 @@ from autoscaler.observers.pod_memory import (
     ScrapeInterval,
     judge,
 )
+from autoscaler.observers.replica_signals import (
+    DERIVED_FROM_LABELS,
+    DERIVED_FROM_REQUESTS,
+    LAZY_PLACES,
+    REPLICA_SIGNALS,
+    RULES,
+    RULES_BY_SIGNAL,
+    SignalRule,
+)
 from autoscaler.observers.standstills import TOKENS_BY_REQUEST, TOKENS_BY_STEP, Progress, Standstills
 from autoscaler.observers.workload import LivePod
 from policies.signals import PoolSignal, Sample, Signal, Unknown, over_replicas
-
-# The signals that are read of each replica's page. Histograms and what is needed only as a share of the pool are not
-# among them.
-PAGE_SIGNALS = (
-    Signal.RUNNING_REQUESTS,
-    Signal.WAITING_REQUESTS,
-    Signal.KV_CACHE_USAGE,
-    Signal.KV_CACHE_USED_TOKENS,
-    Signal.KV_CACHE_CAPACITY_TOKENS,
-    Signal.PROMPT_TOKENS,
-    Signal.GENERATION_TOKENS,
-    Signal.REQUESTS_FINISHED,
-    Signal.PREEMPTIONS,
-)
-
-# Arrivals are what has finished and what has come to be in flight; the rate of the finished is over a minute in both.
-_ARRIVED_FROM = (Signal.RUNNING_REQUESTS, Signal.WAITING_REQUESTS, Signal.REQUESTS_FINISHED)
-_ARRIVAL_WINDOWS_SECONDS = (60.0, 30.0)
-DERIVED_FROM_REQUESTS = (Signal.REQUESTS_ARRIVED, Signal.REQUESTS_ARRIVED_RECENTLY)
-
-# All that is known of each replica, in the order of `PodMemory.values`.
-REPLICA_SIGNALS = (*PAGE_SIGNALS, *DERIVED_FROM_REQUESTS)
 
 # How long it may take until a new pod is scraped for the first time: discovery, then up to one interval.
 LEAST_DISCOVERY_SECONDS = 30.0
 
 Reading: TypeAlias = Sample | Unknown
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """How a signal of an engine is judged. `place` is its place in REPLICA_SIGNALS."""
-
-    signal: Signal
-    place: int
-    kind: MetricKind
-    is_required: bool
-    appears_with_traffic: bool
-    name: str
-
-
-def _rules(engine: EngineMetrics) -> tuple[_Rule, ...]:
-    info = engine.signals.get(Signal.CACHE_CONFIG)
-    tells_size_in_labels = info is not None and info.kind is MetricKind.INFO
-    rules = []
-    for place, signal in enumerate(REPLICA_SIGNALS):
-        source = engine.signals.get(signal)
-        if source is not None:
-            rules.append(_rule(signal, place, source, source.is_required))
-        elif info is not None and tells_size_in_labels and signal in DERIVED_FROM_LABELS:
-            rules.append(_rule(signal, place, info, is_required=False))
-        elif signal in DERIVED_FROM_REQUESTS and all(each in engine.signals for each in _ARRIVED_FROM):
-            rules.append(_rule(signal, place, engine.signals[Signal.REQUESTS_FINISHED], is_required=True))
-    return tuple(rules)
-
-
-def take_values(pod: PodMemory, values: list[float | None]) -> None:
-    """Puts a pod's newest signals into its memory, in the order of PAGE_SIGNALS, and what is derived from them."""
-    running, waiting, finished = (values[place] for place in _ARRIVED_FROM_PLACES)
-    if running is not None and waiting is not None:
-        pod.note_in_flight(running + waiting)
-    pod.values = [*values, *(_arrived(pod, finished, seconds) for seconds in _ARRIVAL_WINDOWS_SECONDS)]
-
-
-def _arrived(pod: PodMemory, finished_per_second: float | None, window_seconds: float) -> float | None:
-    """Requests per second; a process that began anew has lost those in flight, which is no negative arrival."""
-    growth = pod.in_flight_growth_per_second(window_seconds)
-    if finished_per_second is None or growth is None:
-        return None
-    return max(0.0, finished_per_second + growth) if finished_per_second == finished_per_second else math.nan
-
-
-_ARRIVED_FROM_PLACES = tuple(REPLICA_SIGNALS.index(signal) for signal in _ARRIVED_FROM)
-
-
-def _rule(signal: Signal, place: int, source: SignalSource, is_required: bool) -> _Rule:
-    return _Rule(signal, place, source.kind, is_required, source.appears_with_traffic, source.metrics[0].name)
-
-
-# Computed from the usage and the cache's size where the engine does not count tokens itself.
-DERIVED_FROM_LABELS = (Signal.KV_CACHE_USED_TOKENS, Signal.KV_CACHE_CAPACITY_TOKENS)
-
-_RULES: Mapping[str, tuple[_Rule, ...]] = {name: _rules(engine) for name, engine in ENGINES.items()}
-_RULES_BY_SIGNAL: Mapping[str, Mapping[Signal, _Rule]] = {
-    name: {rule.signal: rule for rule in rules} for name, rules in _RULES.items()
-}
-_LAZY_PLACES: Mapping[str, tuple[int, ...]] = {
-    name: tuple(rule.place for rule in rules if rule.appears_with_traffic) for name, rules in _RULES.items()
-}
-
-
-def has_replica_signals(engine: str) -> bool:
-    """Whether the engine (a key of ENGINES) exposes anything on its replicas."""
-    return bool(_RULES[engine])
-
-
-def replica_signals(engine: str) -> tuple[Signal, ...]:
-    """The signals that are known of each replica of an engine (a key of ENGINES), derived ones too."""
-    return tuple(rule.signal for rule in _RULES[engine])
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +111,7 @@ def read_pool(
     """
     seen = _seen_replicas(pods, memory.interval, trouble, now_seconds)
     ready = [replica for replica in seen if replica.is_ready]
-    rules = _RULES[memory.engine]
+    rules = RULES[memory.engine]
     if not rules:
         # Nothing is to be read of a replica, so nothing is missing.
         return PoolReading({}, len(ready), len(ready), ())
@@ -221,7 +136,7 @@ def read_pool(
 
 def _progress(engine: str, replicas: Sequence[_Replica], now_seconds: float) -> list[Progress]:
     """What each replica does and, of one that does nothing, holds; where samples are not fresh, nothing is known."""
-    rules = _RULES_BY_SIGNAL[engine]
+    rules = RULES_BY_SIGNAL[engine]
     done = [rules[signal] for signal in (Signal.GENERATION_TOKENS, Signal.REQUESTS_FINISHED) if signal in rules]
     found = []
     for replica in replicas:
@@ -237,18 +152,18 @@ def _progress(engine: str, replicas: Sequence[_Replica], now_seconds: float) -> 
 
 
 def _has_requests(engine: str, replica: _Replica) -> bool:
-    rules = _RULES_BY_SIGNAL[engine]
+    rules = RULES_BY_SIGNAL[engine]
     held = [rules[signal] for signal in (Signal.RUNNING_REQUESTS, Signal.WAITING_REQUESTS) if signal in rules]
     return bool(_sum(engine, held, replica))
 
 
-def _sum(engine: str, rules: Sequence[_Rule], replica: _Replica) -> float | None:
+def _sum(engine: str, rules: Sequence[SignalRule], replica: _Replica) -> float | None:
     """The sum of what the page says; None where it says nothing, or one of it is no number."""
     values = [value for rule in rules if (value := _value(engine, rule, replica.pods)) is not None]
     return sum(values) if values and all(math.isfinite(value) for value in values) else None
 
 
-def _total(engine: str, rule: _Rule, replicas: Sequence[_Replica]) -> float:
+def _total(engine: str, rule: SignalRule, replicas: Sequence[_Replica]) -> float:
     values = [_value(engine, rule, replica.pods) for replica in replicas]
     return sum(value for value in values if value is not None and math.isfinite(value) and value > 0)
 
@@ -307,7 +222,7 @@ def _state(pages: Sequence[PodMemory], interval: ScrapeInterval, now_seconds: fl
 
 def _readings(
     memory: PoolMemory,
-    rule: _Rule,
+    rule: SignalRule,
     replicas: Sequence[_Replica],
     trouble: TickTrouble,
     now_seconds: float,
@@ -371,7 +286,7 @@ def _no_number(signal: Signal) -> Unknown:
 _NOT_A_NUMBER: Mapping[Signal, Unknown] = {signal: _no_number(signal) for signal in REPLICA_SIGNALS}
 
 
-def _why_missing(memory: PoolMemory, rule: _Rule, trouble: TickTrouble) -> Unknown:
+def _why_missing(memory: PoolMemory, rule: SignalRule, trouble: TickTrouble) -> Unknown:
     if rule.signal in trouble.partial:
         return Unknown("Prometheus gave a partial answer")
     if rule.kind is MetricKind.COUNTER:
@@ -381,7 +296,7 @@ def _why_missing(memory: PoolMemory, rule: _Rule, trouble: TickTrouble) -> Unkno
     return Unknown("it is not on the page; renamed?")
 
 
-def _is_overdue(rule: _Rule, pods: Sequence[PodMemory], trouble: TickTrouble, now_seconds: float) -> bool:
+def _is_overdue(rule: SignalRule, pods: Sequence[PodMemory], trouble: TickTrouble, now_seconds: float) -> bool:
     """A gauge should be on the first page already; a counter's rate takes a while, and sizes are asked for rarely."""
     if rule.signal in DERIVED_FROM_REQUESTS:
         return False  # it is told of what they are derived from
@@ -390,7 +305,7 @@ def _is_overdue(rule: _Rule, pods: Sequence[PodMemory], trouble: TickTrouble, no
     return now_seconds - min(pod.first_seen_seconds for pod in pods) > trouble.rate_window_seconds
 
 
-def _value(engine: str, rule: _Rule, pods: Sequence[PodMemory]) -> float | None:
+def _value(engine: str, rule: SignalRule, pods: Sequence[PodMemory]) -> float | None:
     """The replica's value: the sum over its pods (of shares the mean by size); None when it is on no page."""
     if len(pods) == 1:
         value = pods[0].values[rule.place]
@@ -417,8 +332,8 @@ def _mean_by_size(pods: Sequence[PodMemory], place: int) -> float:
     return sum(value for value, _ in pairs) / len(pairs)
 
 
-def _idle(engine: str, rule: _Rule, pod: PodMemory) -> float | None:
+def _idle(engine: str, rule: SignalRule, pod: PodMemory) -> float | None:
     """Zero for a replica that has never served, on whose page nothing is that comes with the first request."""
     if not rule.appears_with_traffic:
         return None
-    return 0.0 if all(pod.values[place] is None for place in _LAZY_PLACES[engine]) else None
+    return 0.0 if all(pod.values[place] is None for place in LAZY_PLACES[engine]) else None

@@ -1,7 +1,8 @@
 """The metrics observer: asks Prometheus for all pools at once and joins the answers to the pods that are alive.
 
-Read beside it: `answer_tables.py` (answers as tables), `pod_memory.py` (is a sample still good?), `pool_signals.py`
-(one reading a replica), `pool_means.py` (request sizes and latency).
+Read beside it: `answer_tables.py` (answers as tables), `replica_signals.py` (what an engine shows of a replica),
+`pod_memory.py` (is a sample still good?), `pool_signals.py` (one reading a replica), `pool_means.py` (request sizes and
+latency).
 """
 
 from __future__ import annotations
@@ -14,16 +15,9 @@ from autoscaler.observers.answer_tables import BY_WORKLOAD, AnswerTables, signal
 from autoscaler.observers.metrics import PoolKey, PoolQuery
 from autoscaler.observers.pod_memory import PodMemory
 from autoscaler.observers.pool_means import PoolMeans, workloads_of_pools
-from autoscaler.observers.pool_signals import (
-    LEAST_DISCOVERY_SECONDS,
-    REPLICA_SIGNALS,
-    PoolMemory,
-    TickTrouble,
-    has_replica_signals,
-    read_pool,
-    take_values,
-)
+from autoscaler.observers.pool_signals import LEAST_DISCOVERY_SECONDS, PoolMemory, TickTrouble, read_pool
 from autoscaler.observers.prometheus_rows import PodKey, numbers_by_pod
+from autoscaler.observers.replica_signals import REPLICA_SIGNALS, has_replica_signals, take_values
 from autoscaler.observers.slow_queries import SlowQueries
 from autoscaler.observers.steady_lag import SteadyLag
 from autoscaler.observers.workload import LivePod

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from autoscaler.actuators.actuator import Actuated, ActuationFailed
 from autoscaler.api.inference_scaler import InferenceScaler
 from autoscaler.observers.metrics import PoolKey, PoolQuery
-from autoscaler.observers.pool_signals import replica_signals
+from autoscaler.observers.replica_signals import replica_signals
 from autoscaler.observers.workload import ScaleTarget, Workload, WorkloadUnavailable
 from autoscaler.replay.fluid_pool import FluidPool
 from autoscaler.replay.promql_reading import NotUnderstoodError, read_promql

@@ -15,7 +15,8 @@ from operator import sub
 from autoscaler.observers.metrics import PoolQuery
 from autoscaler.observers.pod_memory import PodMemory
 from autoscaler.observers.pool_means import Distribution, latency
-from autoscaler.observers.pool_signals import PAGE_SIGNALS, PoolMemory, TickTrouble, read_pool, take_values
+from autoscaler.observers.pool_signals import PoolMemory, TickTrouble, read_pool
+from autoscaler.observers.replica_signals import PAGE_SIGNALS, take_values
 from autoscaler.observers.request_means import BoundedMean, HitShare
 from autoscaler.observers.steady_lag import SteadyLag
 from autoscaler.replay.promql_reading import Expression, NotUnderstoodError, read_promql
