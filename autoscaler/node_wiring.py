@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from prometheus_client import Counter
 
 from autoscaler.actuators.capacity_buffers import CapacityBuffers
@@ -20,13 +22,16 @@ from autoscaler.controller.loading_keeper import LoadingKeeper
 from autoscaler.controller.node_capacity import NodeCapacityKeeper
 from autoscaler.controller.node_disruption import NodeDisruptionKeeper
 from autoscaler.controller.prewarming import Prewarmer
+from autoscaler.controller.surge_keeper import SurgeKeeper
 from autoscaler.controller_parts import ControllerParts
 from autoscaler.kubernetes_gateway.cluster_accelerators import ClusterAccelerators
 from autoscaler.kubernetes_gateway.connection import FIELD_MANAGER
+from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
 from autoscaler.kubernetes_gateway.watched_launches import read_node_claims
 from autoscaler.observers.placeholders import WatchedPlaceholders
 from autoscaler.observers.prometheus_metrics import PrometheusMetricsObserver
 from autoscaler.observers.replica_places import ReplicaPlaces
+from autoscaler.observers.workload import ScaleTarget
 from autoscaler.settings import ControllerSettings
 from autoscaler.telemetry import Telemetry
 
@@ -74,12 +79,28 @@ def node_capacity_keeper(
     return NodeCapacityKeeper(accelerators, accelerators, limits, FIELD_MANAGER, prewarmer, ceiling_per_hour, places)
 
 
-def keepers_of_pods(parts: ControllerParts, disruption: NodeDisruptionKeeper | None, drain: PodDrain) -> list[Keeper]:
-    """What keeps pods from going too soon, and disruption budgets; nobody in a dry run, which writes nothing."""
+def keepers_of_pods(
+    parts: ControllerParts, disruption: NodeDisruptionKeeper | None, drain: PodDrain, written: WrittenCounts
+) -> list[Keeper]:
+    """What keeps pods from going too soon, ends surges that nobody wants any more, and keeps disruption budgets.
+
+    Nobody in a dry run, which writes nothing.
+    """
     if parts.elector is None:
         return []
     loading = LoadingKeeper(LoadingProtection(parts.cluster, parts.background, parts.clock))
-    return [DrainKeeper(drain), loading, *([] if disruption is None else [disruption])]
+    scale = ScaleSubresourceActuator(parts.connection, parts.is_leader, parts.clock, written)
+    surges = SurgeKeeper(lambda target: _as_it_stands(parts.cluster, target), scale)
+    return [DrainKeeper(drain), loading, surges, *([] if disruption is None else [disruption])]
+
+
+def _as_it_stands(cluster: WatchedCluster, target: ScaleTarget) -> tuple[ScaleTarget, int] | None:
+    """A Deployment as the watch has it, and its count; None for any other kind, and for one that is not there."""
+    known = cluster.target_kind("apps/v1", target.kind).objects if target.kind == "Deployment" else None
+    found = None if known is None else known.get((target.namespace, target.name))
+    if found is None or found.scale is None or found.is_deleting:
+        return None
+    return replace(target, uid=found.uid, resource_version=found.resource_version), found.scale.spec_replicas
 
 
 def victim_marker(

@@ -203,7 +203,7 @@ def _assemble(
         foresight,
         node_capacity,
         victim_marker(parts, metrics_observer, telemetry, drain),
-        keepers_of_pods(parts, disruption, drain),
+        keepers_of_pods(parts, disruption, drain, written),
     )
     loop = ControlLoop(
         reconciler,
