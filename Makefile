@@ -67,10 +67,10 @@ proof-plans: setup ## random plans and lives of nodes that must break no law; PL
 	@TOKENSCALER_PLANS=$(PLANS) $(BIN)/pytest -q tests/policies/test_node_capacity_laws.py tests/policies/test_node_move_laws.py $(PYTEST_ARGUMENTS)
 
 EVENTS ?= 200
-proof-events: setup system-programs programs ## random loads and lost nodes on a real Karpenter; EVENTS=200 (15 min)
+proof-events: setup system-programs programs ## random loads and lost nodes on a real Karpenter, with two Deployments and with one; EVENTS=200 (40 min)
 	@TOKENSCALER_EVENTS=$(EVENTS) $(BIN)/pytest -q -s tests/cluster/test_random_events.py $(PYTEST_ARGUMENTS)
 
-proof-karpenter: setup system-programs programs ## a real Karpenter: down for two minutes, held back by a replica that loads, back to spot, dollars (20 min)
+proof-karpenter: setup system-programs programs ## a real Karpenter: down for two minutes, held back by a replica that loads, to spot and back on demand, dollars (20 min)
 	@TOKENSCALER_LONG_LOOKS=1 $(BIN)/pytest -q -s tests/cluster/test_karpenter_outage.py tests/cluster/test_held_back_consolidation.py tests/cluster/test_capacity_split.py tests/cluster/test_capacity_buffers.py $(PYTEST_ARGUMENTS)
 
 reference: setup ## write the generated pages anew: the decision record, the knobs

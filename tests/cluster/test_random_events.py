@@ -34,10 +34,13 @@ MOST_REPLICAS = 10
 FLOORS_PERCENT = (70,) if EVENTS <= 16 else (70, 20)
 
 
-def test_the_split_is_exact_over_random_events_in_real_nodes(karpenter_plane, start_fleet, start_controller) -> None:
+@pytest.mark.parametrize("deployments", [2, 1], ids=["two Deployments", "one Deployment on both kinds"])
+def test_the_split_is_exact_over_random_events_in_real_nodes(
+    karpenter_plane, start_fleet, start_controller, deployments: int
+) -> None:
     plane = karpenter_plane
-    fleet = _split_fleet(plane, start_fleet, FLOORS_PERCENT[0])
-    play = Play(plane, fleet)
+    fleet = _fleet(plane, start_fleet, FLOORS_PERCENT[0], deployments)
+    play = Play(plane, fleet, deployments)
     play.load(1)
     controller: ControllerProcess = start_controller(fleet)
     controller.wait_deciding(records=3)
@@ -64,8 +67,9 @@ def test_the_split_is_exact_over_random_events_in_real_nodes(karpenter_plane, st
 class Play:
     """Random events, always the same ones: the load changes, or a node is lost in one of two ways."""
 
-    def __init__(self, plane: ControlPlane, fleet: Fleet) -> None:
+    def __init__(self, plane: ControlPlane, fleet: Fleet, deployments: int) -> None:
         self.chance = random.Random(20261130)
+        self._deployments = deployments
         self._plane = plane
         self._fleet = fleet
         self._replicas = 0
@@ -99,6 +103,7 @@ class Play:
     def settle(self, ledger: NodeLedger, floor_percent: int) -> None:
         """Waits until counts and nodes are exactly the shares of what the load needs, and not one node more."""
         wanted = split_nodes(self._replicas, floor_percent)
+        counts = wanted if self._deployments == 2 else (self._replicas,)
 
         def seen() -> tuple[object, object, object]:
             staying: Mapping[str, int] = ledger.staying()
@@ -106,7 +111,7 @@ class Play:
             return _counts(self._plane, self._fleet), kinds_of_nodes(self._plane.api), ordered
 
         try:
-            wait_until(lambda: seen() == (wanted, wanted, wanted), f"{wanted} on demand and on spot", 600, 0.3)
+            wait_until(lambda: seen() == (counts, wanted, wanted), f"{wanted} on demand and on spot", 600, 0.3)
         except TimeoutError as error:
             raise TimeoutError(f"{error}; counts, nodes and NodeClaims are {seen()}; {self.told()}") from error
 
@@ -127,15 +132,14 @@ def _wrong_steps(entries: Sequence[LedgerEntry], floor_percent: int) -> list[Led
     return wrong
 
 
-def _split_fleet(plane: ControlPlane, start_fleet: StartFleet, floor_percent: int) -> Fleet:
-    """A Deployment on demand with a replica, one on spot with none, and a scaler that steers both."""
+def _fleet(plane: ControlPlane, start_fleet: StartFleet, floor_percent: int, deployments: int) -> Fleet:
+    """A Deployment on demand with a replica, one on spot with none, and a scaler that steers both; or one on both."""
     plane.apply(
         node_pool("od", "on-demand", limits={"nvidia.com/gpu": "8"}, weight=10),
         node_pool("spot", "spot", limits={"nvidia.com/gpu": "0"}, weight=1),
     )
-    fleet: Fleet = start_fleet(replicas=1, on=plane, accelerators=8, capacity_type="on-demand")
-    spot = deployment(fleet.namespace, "vllm-spot", 0, accelerators=8, capacity_type="spot")
-    plane.api.create(f"/apis/apps/v1/namespaces/{fleet.namespace}/deployments", spot)
+    kind = "on-demand" if deployments == 2 else None
+    fleet: Fleet = start_fleet(replicas=1, on=plane, accelerators=8, capacity_type=kind)
     pool = {"apiVersion": "tokenscaler.io/v1alpha1", "kind": "AcceleratorPool", "metadata": {"name": "h100"}}
     spec = {
         "mode": "Manage",
@@ -144,19 +148,25 @@ def _split_fleet(plane: ControlPlane, start_fleet: StartFleet, floor_percent: in
         "split": {"onDemandFloorPercent": floor_percent},
     }
     plane.api.create(POOL_PATH, pool | {"spec": spec})
+    policy = quick_policy(down_window_seconds=2) | {"acceleratorPoolRef": {"name": "h100"}}
+    if deployments == 1:
+        fleet.create_scaler(policy | {"scaleDownVictims": "WholeNodes"})
+        return fleet
+    spot = deployment(fleet.namespace, "vllm-spot", 0, accelerators=8, capacity_type="spot")
+    plane.api.create(f"/apis/apps/v1/namespaces/{fleet.namespace}/deployments", spot)
     targets = {
         kind: {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}}
         for kind, name in (("onDemand", "vllm"), ("spot", "vllm-spot"))
     }
-    policy = quick_policy(down_window_seconds=2) | {"acceleratorPoolRef": {"name": "h100"}}
     fleet.create_scaler(policy | {"capacityTypes": targets, "scaleTargetRef": None})
     return fleet
 
 
-def _counts(plane: ControlPlane, fleet: Fleet) -> tuple[int, int]:
+def _counts(plane: ControlPlane, fleet: Fleet) -> tuple[int, ...]:
+    """Of the Deployment on demand and that on spot, or of the one that there is."""
     path = f"/apis/apps/v1/namespaces/{fleet.namespace}/deployments"
     replicas = {_name(each): int(each["spec"]["replicas"]) for each in plane.api.items(path)}
-    return replicas["vllm"], replicas["vllm-spot"]
+    return tuple(replicas[name] for name in sorted(replicas))
 
 
 def _node_of(claim: dict[str, Any]) -> str | None:
