@@ -436,7 +436,8 @@ def test_nodes_that_come_again_are_said() -> None:
 def going_back(offer: NodeMove | None, settled_seconds: float = 0.0) -> PoolReport:
     """A calm pool of ten, whose nodes say so much of a way back to spot; calm for so long."""
     scaler = a_scaler(mode="Scale", maxReplicas=11, signals={"waitingRequests": {"perReplica": 4}})
-    history = a_history(node_move=MoveMemory(NOW - settled_seconds))
+    to = CapacityType.SPOT if offer is None else offer.to
+    history = a_history(node_move=MoveMemory(NOW - settled_seconds, to=to))
     report = a_decision_report(scaler=scaler, replicas=10, waiting=40.0, history=history)
     decision_input = replace(report.decision_input, node_move=offer)
     return replace(report, decision_input=decision_input, decision=decide(decision_input))
@@ -465,6 +466,34 @@ def test_a_way_back_to_spot_is_told(report: PoolReport, expected: str | None) ->
     else:
         assert condition is not None
         assert f"{condition.status} {condition.reason} {condition.message}".startswith(expected)
+
+
+SHORT = NodeMove(CapacityType.ON_DEMAND, can_buy=True, replicas_there=0, nodes_beyond_floor=4, surge_replicas=1)
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        pytest.param(going_back(SHORT, 900.0), "False RestoringFloor 11 asked for", id="it begins"),
+        pytest.param(
+            going_back(replace(SHORT, surge_replicas=2), 900.0),
+            "False FloorNotRestored 4 nodes on spot beyond the floor: 2 replicas more for a while",
+            id="there is no room for a surge",
+        ),
+        pytest.param(going_back(replace(SHORT, waits=True), 900.0), None, id="nodes may mend it by themselves"),
+        pytest.param(going_back(OFFER), None, id="the floor is kept, and was"),
+    ],
+)
+def test_a_broken_floor_is_told(report: PoolReport, expected: str | None) -> None:
+    condition = judged(report).get(ConditionType.SPLIT_KEPT)
+    said = None if condition is None else f"{condition.status} {condition.reason} {condition.message}"
+    assert said is None if expected is None else said is not None and said.startswith(expected)
+
+
+def test_it_is_told_when_the_floor_is_kept_again() -> None:
+    broken = judged_conditions((), going_back(replace(SHORT, surge_replicas=2), 900.0))
+    condition = judged(going_back(None), broken)[ConditionType.SPLIT_KEPT]
+    assert (condition.status, condition.reason) == (ConditionStatus.TRUE, Reason.SPLIT_KEPT)
 
 
 def test_it_is_told_when_all_is_on_spot_again() -> None:

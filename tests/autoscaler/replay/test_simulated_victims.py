@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.actuators.victim_marker import CountFall
 from autoscaler.observers.workload import ScaleTarget
 from autoscaler.replay.simulated_fleet import SimulatedFleet
+from autoscaler.replay.simulated_nodes import SimulatedNodes
 from autoscaler.replay.simulated_victims import SimulatedVictims
+from policies.reasons import Reason
 from policies.victims import NodesOfSplit
-from tests.autoscaler.replay.simulated_node_fleets import a_node_fleet, after, node_pool, nodes_of, only_pool
-from tests.autoscaler.replay.simulated_pools import KEY, STARTED_AT
+from tests.autoscaler.replay.simulated_node_fleets import (
+    a_node_fleet,
+    after,
+    node_pool,
+    nodes_of,
+    nodes_setup,
+    only_pool,
+)
+from tests.autoscaler.replay.simulated_pools import KEY, STARTED_AT, a_setup
 
 TARGET = ScaleTarget(KEY[0], "Deployment", "vllm-chat", "/scale", "1", "1")
 
@@ -91,6 +102,22 @@ def test_an_emptied_node_that_still_stands_does_not_count_for_the_floor() -> Non
         pool.scale(to_replicas)
         after(fleet, fleet.now_seconds - STARTED_AT + 1.0)
     assert emptied == ["od", "spot"]
+
+
+def test_pools_that_fall_together_keep_the_floor_in_all_that_stays() -> None:
+    """Four a node: the first has both nodes on demand, the second both on spot, of which at 50 % none may go alone."""
+    setup = nodes_setup(node_pool(weight=9, limits={"nvidia.com/gpu": "4"}), node_pool("spot"), accelerators=2)
+    nodes = SimulatedNodes(setup, 1, STARTED_AT, STARTED_AT)
+    setups = [a_setup(initial_replicas=4), a_setup(initial_replicas=4, name="other", target_name="vllm-other")]
+    fleet = SimulatedFleet([(each, iter(())) for each in setups], STARTED_AT, 1, nodes)
+    assert nodes_of(fleet) == {"od": 2, "spot": 2}
+    victims, split = SimulatedVictims(nodes, fleet.pool_of), NodesOfSplit(50, 2, 2)
+    other = replace(TARGET, name="vllm-other")
+
+    held = victims.mark(CountFall(TARGET, (), 4, 2, split))
+    assert (held.to_replicas, held.emptied_nodes, held.reason) == (3, 0, Reason.ON_DEMAND_FLOOR)
+    assert victims.mark(CountFall(other, (), 4, 2, split)).emptied_nodes == 1
+    assert victims.mark(CountFall(TARGET, (), 4, 2, replace(split, spot=1))).to_replicas == 2
 
 
 def _stand_on(fleet: SimulatedFleet, names: tuple[str, ...]) -> set[str]:
