@@ -38,9 +38,13 @@ def node_moves_of(
     seen = {state.capacity_type: state for state in states(pool.node_pools, node_pools)}
     if not pool.has_split or len(seen) < len(CapacityType):
         return {}
-    look = _Look(pool, wishes, seen, places)
-    to = CapacityType.ON_DEMAND if spot_nodes_beyond_floor(look.split_that_stays) else CapacityType.SPOT
-    beyond = spot_nodes_beyond_floor(look.split_that_stays) or nodes_beyond_floor(look.split)
+    in_use = {kind: state.nodes_in_use for kind, state in seen.items()}
+    floor_percent = pool.parameters.on_demand_floor_percent
+    split = NodesOfSplit(floor_percent, in_use[CapacityType.ON_DEMAND], in_use[CapacityType.SPOT])
+    staying = _without_falling(split, wishes, places)
+    look = _Look(pool, wishes, seen, places, split, staying)
+    to = CapacityType.ON_DEMAND if spot_nodes_beyond_floor(staying) else CapacityType.SPOT
+    beyond = spot_nodes_beyond_floor(staying) or nodes_beyond_floor(split)
     moves: dict[PoolKey, NodeMove] = {}
     moving = [wish.key for wish in wishes if wish.is_moving]
     for wish in wishes:
@@ -70,37 +74,30 @@ def _in_turn(moves: Mapping[PoolKey, NodeMove], most: int | None, turn: int) -> 
     return {**moves, **waiting}
 
 
+def _without_falling(split: NodesOfSplit, wishes: Sequence[ReplicaWish], places: PlaceSource) -> NodesOfSplit:
+    """Without the on-demand nodes that falling counts are about to empty, or are kept from by the floor."""
+    for wish in wishes:
+        is_falling = wish.will_be_written and wish.desired < wish.current and wish.empties_nodes
+        if not is_falling or wish.parts or wish.workload is None:
+            continue
+        looked = places.places_of(wish.workload.target, wish.workload.pods)
+        busy = replace(split, on_demand=split.on_demand - looked.empty_on_demand)
+        emptied = choose_victims(looked.replicas, wish.current - wish.desired, busy).emptied_nodes
+        on_demand = sum(node in looked.filled_on_demand for node in emptied)
+        split = replace(split, on_demand=split.on_demand - on_demand)
+    return split
+
+
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One AcceleratorPool in one tick."""
+    """One AcceleratorPool in one tick; `staying` is the split without nodes that falling counts are to empty."""
 
     pool: ManagedPool
     wishes: Sequence[ReplicaWish]
     seen: Mapping[CapacityType, NodePoolState]
     places: PlaceSource
-
-    @property
-    def split(self) -> NodesOfSplit:
-        return NodesOfSplit(
-            self.pool.parameters.on_demand_floor_percent,
-            self.seen[CapacityType.ON_DEMAND].nodes_in_use,
-            self.seen[CapacityType.SPOT].nodes_in_use,
-        )
-
-    @property
-    def split_that_stays(self) -> NodesOfSplit:
-        """Without the on-demand nodes that falling counts are about to empty, or are kept from by the floor."""
-        split = self.split
-        for wish in self.wishes:
-            is_falling = wish.will_be_written and wish.desired < wish.current and wish.empties_nodes
-            if not is_falling or wish.parts or wish.workload is None:
-                continue
-            looked = self.places.places_of(wish.workload.target, wish.workload.pods)
-            busy = replace(split, on_demand=split.on_demand - looked.empty_on_demand)
-            emptied = choose_victims(looked.replicas, wish.current - wish.desired, busy).emptied_nodes
-            on_demand = sum(node in looked.filled_on_demand for node in emptied)
-            split = replace(split, on_demand=split.on_demand - on_demand)
-        return split
+    split: NodesOfSplit
+    staying: NodesOfSplit
 
     def plan(self, wish: ReplicaWish, to: CapacityType) -> NodeMove:
         """What it takes to move the replicas of one node of this scaler."""
@@ -108,7 +105,7 @@ class _Look:
         looked = self.places.places_of(wish.workload.target, wish.workload.pods)
         to_spot = to is CapacityType.SPOT
         left = self.places.nodes_of(self.seen[CapacityType.ON_DEMAND if to_spot else CapacityType.SPOT].name)
-        split, room = self.split if to_spot else self.split_that_stays, self._room(wish, looked, left)
+        split, room = self.split if to_spot else self.staying, self._room(wish, looked, left)
         ground = MoveGround(
             to=to,
             split=replace(split, on_demand=split.on_demand - left.empty) if to_spot else split,
