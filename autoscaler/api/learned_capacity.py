@@ -39,7 +39,7 @@ class LearnedCapacityStatus(ParameterModel):
         default=None,
         ge=0,
         le=100,
-        description="Standard deviation of the capacity; the part above 5 is taken off it already.",
+        description="Standard deviation of the capacity; the part above 10 is taken off it already.",
     )
     windows: float = Field(default=0.0, ge=0, description="Minutes that it was learned from, older ones counting less.")
     law: str = Field(default="", max_length=64, description="The known kind of replica that it was nearest to.")

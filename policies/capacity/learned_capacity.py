@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 # The share of a replica's capacity that may be used before its own record says otherwise; static fleets kept 99.5 % of
 # requests inside their objectives at 0.49 to 0.91, by shape of the requests and burstiness.
-SAFE_UTILIZATION_PRIOR = 0.68
+SAFE_UTILIZATION_PRIOR = 0.64
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class LearnedCapacity:
 
     It can do `prefill_tokens_per_second` of computed prompt tokens alone, or `decode_tokens_per_second` alone, or both
     in shares that add up to 1; it then holds `tokens_in_flight`. `safe_utilization` is the share of that which it may
-    be given. `uncertainty` is the relative standard deviation; of more than 5 % the rest is taken off the three
+    be given. `uncertainty` is the relative standard deviation; of more than 10 % the rest is taken off the three
     capacities already.
     """
 

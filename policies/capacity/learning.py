@@ -27,8 +27,8 @@ from policies.signals import PoolSignal, Signal
 # With fewer windows the known law would speak, and not the pool.
 LEAST_WINDOWS = 2.0
 LARGEST_ERROR = 0.5
-# Of a pool that has been watched for an hour. What is more of doubt is taken off the capacity.
-ORDINARY_ERROR = 0.05
+# Of a pool that sees little load. What is more of doubt is taken off the capacity.
+ORDINARY_ERROR = 0.10
 # Latencies are over two minutes, and a replica's first two minutes (cold caches, compilation) are left out of them.
 YOUNG_SECONDS = 120.0
 LATENCY_WINDOW_SECONDS = 120.0

@@ -28,7 +28,7 @@ class TypicalRequest:
 @dataclass(frozen=True, slots=True)
 class CapacityAtObjectives:
     """One replica at its objectives. `prompt_share` is the share of its time that goes to prompts, `relative_error` one
-    standard deviation of `requests_per_second`.
+    standard deviation of the share of it that a request takes.
     """
 
     request: TypicalRequest
@@ -53,7 +53,8 @@ def expected_capacity(
 ) -> CapacityAtObjectives:
     """The mean over the laws that may be the pool's, by their likelihood; that they differ is part of the error.
 
-    The mean is of a request's share of a replica, not of the rate: that is what the work that arrives is counted in.
+    Mean and error are of a request's share of a replica, not of the rate: that is what the work that arrives is counted
+    in, and a law by which a replica could do far more is little reason to give it less.
     """
     solved = [(law.likelihood, solve(law, request, objectives, kv_cache_tokens)) for law in laws]
     total = sum(likelihood for likelihood, _ in solved)
@@ -61,14 +62,14 @@ def expected_capacity(
     def mean(value: Callable[[CapacityAtObjectives], float]) -> float:
         return sum(likelihood * value(each) for likelihood, each in solved) / total
 
-    rate = 1.0 / mean(lambda each: 1.0 / each.requests_per_second)
-    variance = mean(lambda each: each.relative_error**2 + (each.requests_per_second / rate - 1.0) ** 2)
+    share = mean(lambda each: 1.0 / each.requests_per_second)
+    square = mean(lambda each: (1.0 + each.relative_error**2) / each.requests_per_second**2)
     return CapacityAtObjectives(
         request=request,
-        requests_per_second=rate,
+        requests_per_second=1.0 / share,
         prompt_share=mean(lambda each: each.prompt_share),
         tokens_in_flight=mean(lambda each: each.tokens_in_flight),
-        relative_error=math.sqrt(variance),
+        relative_error=math.sqrt(square / share**2 - 1.0),
     )
 
 

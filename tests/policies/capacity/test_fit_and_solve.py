@@ -235,8 +235,19 @@ def test_laws_count_by_their_likelihood_and_their_difference_is_doubt() -> None:
     assert 1 / found.requests_per_second == pytest.approx(work)
     assert found.prompt_share == pytest.approx(0.8 * fast.prompt_share + 0.2 * slow.prompt_share)
     assert found.tokens_in_flight == pytest.approx(0.8 * fast.tokens_in_flight + 0.2 * slow.tokens_in_flight)
-    away = [each.requests_per_second / found.requests_per_second - 1.0 for each in (fast, slow)]
+    away = [found.requests_per_second / each.requests_per_second - 1.0 for each in (fast, slow)]
     assert found.relative_error == pytest.approx((0.8 * away[0] ** 2 + 0.2 * away[1] ** 2) ** 0.5)
+
+
+def test_what_a_law_leaves_open_is_of_the_share_that_it_says() -> None:
+    """Of one law alone its own error; of two a law's error counts by how much of a replica it takes for a request."""
+    one, other = in_doubt(a_law()), exactly(a_law(speed=2.0))
+    fast, slow = (solve(law, REQUEST, OBJECTIVES, None) for law in (one, other))
+    assert expected_capacity((one,), REQUEST, OBJECTIVES, None).relative_error == pytest.approx(fast.relative_error)
+    found = expected_capacity((one, other), REQUEST, OBJECTIVES, None)
+    shares = [found.requests_per_second / each.requests_per_second for each in (fast, slow)]
+    variance = ((shares[0] - 1.0) ** 2 + (shares[1] - 1.0) ** 2 + (shares[0] * fast.relative_error) ** 2) / 2
+    assert found.relative_error == pytest.approx(math.sqrt(variance))
 
 
 def in_doubt(law: StepTimeLaw) -> FittedLaw:
