@@ -69,7 +69,7 @@ def expected_capacity(
         requests_per_second=1.0 / share,
         prompt_share=mean(lambda each: each.prompt_share),
         tokens_in_flight=mean(lambda each: each.tokens_in_flight),
-        relative_error=math.sqrt(square / share**2 - 1.0),
+        relative_error=math.sqrt(max(0.0, square / share**2 - 1.0)),
     )
 
 

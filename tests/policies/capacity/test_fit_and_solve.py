@@ -250,6 +250,13 @@ def test_what_a_law_leaves_open_is_of_the_share_that_it_says() -> None:
     assert found.relative_error == pytest.approx(math.sqrt(variance))
 
 
+def test_laws_that_agree_to_the_bit_leave_no_doubt() -> None:
+    """Sums of equal shares, which rounding must not make less than nothing."""
+    for speed in (0.7, 1.0, 1.1, 1.3, 1.7, 1.9):
+        laws = [replace(exactly(a_law(speed=speed)), likelihood=likelihood) for likelihood in (1.0, 0.3, 0.1)]
+        assert expected_capacity(laws, REQUEST, OBJECTIVES, None).relative_error == pytest.approx(0.0, abs=1e-7)
+
+
 def in_doubt(law: StepTimeLaw) -> FittedLaw:
     return replace(exactly(law), covariance=((0.01, 0.0, 0.0), (0.0, 0.01, 0.0), (0.0, 0.0, 0.01)))
 
