@@ -28,6 +28,7 @@ def looks(per_second: Callable[[float], float], seconds: float = LOOK_BACK_SECON
         pytest.param(looks(lambda s: 20.0 - s / 60.0), None, id="a load that falls"),
         pytest.param(looks(lambda s: 10.0 + s / 600.0), None, id="less than a tenth in five minutes"),
         pytest.param(looks(lambda s: 10.0 + (s % 30.0) / 3.0), None, id="noise, however large"),
+        pytest.param(looks(lambda s: 10.0 + s / 60.0, 240.0), 2.0 / 14.0, id="four minutes seen are enough"),
         pytest.param(looks(lambda s: 10.0 + s / 60.0, 225.0), None, id="less than four minutes seen"),
         pytest.param(looks(lambda s: 0.0), None, id="no load at all"),
         pytest.param([], None, id="nothing seen"),

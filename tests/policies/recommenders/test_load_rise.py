@@ -50,6 +50,17 @@ def test_it_is_of_what_is_to_come() -> None:
     assert vote.message.startswith("load that goes on rising as in the last five minutes (")
 
 
+def test_what_it_is_made_of_is_recorded() -> None:
+    given = a_decision_input(
+        a_policy(objectives={}), an_observation(ARRIVING), capacity=CAPACITY, cold_start=TWO_MINUTES
+    )
+    (vote,) = recommend_load_rise(replace(given, load_rise=TENTH_A_MINUTE))
+    assert vote.values == pytest.approx(
+        {"risePerMinute": 0.1, "aheadSeconds": 165.0, "workPerSecondExpected": 4.0 * 1.275, "safeUtilization": 0.70}
+    )
+    assert vote.cautious_replicas == pytest.approx(vote.replicas)
+
+
 @pytest.mark.parametrize(
     "case",
     [
