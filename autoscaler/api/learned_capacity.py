@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import Field
 
 from autoscaler.api.conditions import DATE_TIME, rfc3339
-from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR, LearnedCapacity
+from policies.capacity.learned_capacity import LearnedCapacity
 from policies.capacity.memory import CapacityMemory
 from policies.capacity.samples import MAXIMUM_CLASSES, LoadSample
-from policies.capacity.utilization import LEAST_SAFE_UTILIZATION, MOST_SAFE_UTILIZATION
+from policies.capacity.utilization import LEAST_TRIM, MOST_TRIM, safe_utilization
 from policies.parameter_model import ParameterModel
 
 # Seven numbers of four digits and their signs, for each class of load.
@@ -32,8 +32,16 @@ class LearnedCapacityStatus(ParameterModel):
         default=None, gt=0, description="Generated tokens a second, if it did nothing else."
     )
     tokens_in_flight: float | None = Field(default=None, gt=0, description="Tokens it then holds.")
-    safe_utilization_percent: float = Field(
-        default=100 * SAFE_UTILIZATION_PRIOR, ge=0, le=100, description="How much of that it may be given."
+    safe_utilization_percent: float | None = Field(
+        default=None, ge=0, le=100, description="How much of that it may be given."
+    )
+    trim_percent: float = Field(
+        default=100.0,
+        gt=0,
+        description=(
+            "By this the part that may be given differs from what the law leaves to slow requests: trimmed by what was "
+            "outside the objectives."
+        ),
     )
     uncertainty_percent: float | None = Field(
         default=None,
@@ -60,7 +68,8 @@ def learned_capacity_status(memory: CapacityMemory) -> LearnedCapacityStatus:
         prefill_tokens_per_second=_short(known.prefill_tokens_per_second) if known else None,
         decode_tokens_per_second=_short(known.decode_tokens_per_second) if known else None,
         tokens_in_flight=_short(known.tokens_in_flight) if known else None,
-        safe_utilization_percent=round(100 * memory.safe_utilization, 2),
+        safe_utilization_percent=round(100 * known.safe_utilization, 2) if known else None,
+        trim_percent=round(100 * memory.trim, 2),
         uncertainty_percent=round(100 * known.uncertainty, 1) if known else None,
         windows=round(known.samples, 1) if known else 0.0,
         law=known.law if known else "",
@@ -82,24 +91,23 @@ def restore_capacity(status: Mapping[str, Any]) -> CapacityMemory | None:
         return None
     if saved is None or begun is None:
         return None
-    utilization = min(max(saved.safe_utilization_percent / 100, LEAST_SAFE_UTILIZATION), MOST_SAFE_UTILIZATION)
     return CapacityMemory(
         begun_at_seconds=begun.timestamp(),
         begun_because=saved.begun_because,
         template=saved.template,
-        safe_utilization=utilization,
+        trim=min(max(saved.trim_percent / 100, LEAST_TRIM), MOST_TRIM),
         samples=_samples(saved.samples),
-        capacity=_capacity(saved, utilization),
+        capacity=_capacity(saved),
     )
 
 
-def _capacity(saved: LearnedCapacityStatus, utilization: float) -> LearnedCapacity | None:
+def _capacity(saved: LearnedCapacityStatus) -> LearnedCapacity | None:
     prefill, decode, tokens = saved.prefill_tokens_per_second, saved.decode_tokens_per_second, saved.tokens_in_flight
-    if prefill is None or decode is None or tokens is None:
+    utilization = saved.safe_utilization_percent
+    if prefill is None or decode is None or tokens is None or utilization is None:
         return None
-    return LearnedCapacity(
-        prefill, decode, tokens, utilization, (saved.uncertainty_percent or 0.0) / 100, saved.windows, saved.law
-    )
+    safe, uncertainty = safe_utilization(utilization / 100, 1.0), (saved.uncertainty_percent or 0.0) / 100
+    return LearnedCapacity(prefill, decode, tokens, safe, uncertainty, saved.windows, saved.law)
 
 
 def _short(number: float) -> float:

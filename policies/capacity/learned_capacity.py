@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# The share of a replica's capacity that may be used before its own record says otherwise; static fleets kept 99.5 % of
-# requests inside their objectives at 0.49 to 0.91, by shape of the requests and burstiness.
-SAFE_UTILIZATION_PRIOR = 0.64
-
 
 @dataclass(frozen=True, slots=True)
 class LearnedCapacity:

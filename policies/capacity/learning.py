@@ -17,7 +17,7 @@ from policies.capacity.memory import CapacityMemory, SmoothedRates
 from policies.capacity.objectives import LatencyObjectives
 from policies.capacity.samples import LoadSample, total_weight, with_sample
 from policies.capacity.solve import TypicalRequest, expected_capacity
-from policies.capacity.utilization import trimmed_utilization
+from policies.capacity.utilization import safe_utilization, trimmed
 from policies.load.work_rate import WorkRate, request_shape, work_rate
 from policies.observation import MetricsObservation, ObservationUnavailable, ReplicaCounts
 from policies.recommendation import NoOpinion
@@ -83,8 +83,8 @@ def learn_capacity(memory: CapacityMemory | None, evidence: CapacityEvidence) ->
     sample = _sample(memory, metrics, evidence)
     if sample is not None:
         memory = _with_sample(memory, sample)
-    memory = replace(memory, capacity=_capacity(memory, metrics, evidence.objectives))
-    return _trimmed(memory, metrics, evidence.replicas)
+    memory = replace(memory, trim=_trim(memory, metrics, evidence.replicas))
+    return replace(memory, capacity=_capacity(memory, metrics, evidence.objectives))
 
 
 def _of_this_template(memory: CapacityMemory | None, evidence: CapacityEvidence) -> CapacityMemory:
@@ -250,20 +250,18 @@ def _capacity(
         prefill_tokens_per_second=found.prefill_tokens_per_second * caution,
         decode_tokens_per_second=found.decode_tokens_per_second * caution,
         tokens_in_flight=found.tokens_in_flight * caution,
-        safe_utilization=memory.safe_utilization,
+        safe_utilization=safe_utilization(found.safe_share, memory.trim),
         uncertainty=error,
         samples=windows,
         law=memory.laws[0].law.name,
     )
 
 
-def _trimmed(memory: CapacityMemory, metrics: MetricsObservation, replicas: ReplicaCounts) -> CapacityMemory:
+def _trim(memory: CapacityMemory, metrics: MetricsObservation, replicas: ReplicaCounts) -> float:
     capacity, share = memory.capacity, metrics.latency.outside_objectives_share
     if capacity is None or share is None or replicas.starting or not replicas.serving or _queues(metrics):
-        return memory
+        return memory.trim
     work = work_rate(metrics, capacity)
     if not isinstance(work, WorkRate):
-        return memory
-    per_replica = work.last_minute.likely / replicas.serving
-    utilization = trimmed_utilization(memory.safe_utilization, share, per_replica)
-    return replace(memory, safe_utilization=utilization, capacity=replace(capacity, safe_utilization=utilization))
+        return memory.trim
+    return trimmed(memory.trim, capacity.safe_utilization, share, work.last_minute.likely / replicas.serving)

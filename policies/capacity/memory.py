@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from policies.capacity.change import Suspicion
 from policies.capacity.fit import FittedLaw
-from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR, LearnedCapacity
+from policies.capacity.learned_capacity import LearnedCapacity
 from policies.capacity.samples import LoadSample
 
 
@@ -32,7 +32,7 @@ class CapacityMemory:
     begun_at_seconds: float
     begun_because: str = ""
     template: str | None = None
-    safe_utilization: float = SAFE_UTILIZATION_PRIOR
+    trim: float = 1.0  # of the safe utilisation, by what was outside the objectives
     samples: tuple[LoadSample, ...] = ()
 
     capacity: LearnedCapacity | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from policies.capacity.fit import FittedLaw, Vector
 from policies.capacity.objectives import LatencyObjectives
 from policies.capacity.step_time import STEP_PROMPT_TOKENS, StepLoad
+from policies.capacity.tail import slow_token_seconds
 
 # The largest batch of the engines by default.
 MAXIMUM_SEQUENCES = 1024.0
@@ -27,14 +28,16 @@ class TypicalRequest:
 
 @dataclass(frozen=True, slots=True)
 class CapacityAtObjectives:
-    """One replica at its objectives. `prompt_share` is the share of its time that goes to prompts, `relative_error` one
-    standard deviation of the share of it that a request takes.
+    """One replica whose mean request is at the objectives. `prompt_share` is the share of its time that prompts take,
+    `safe_share` of its requests per second that at which slow requests are within the objectives too, `relative_error`
+    one standard deviation of the share of it that a request takes.
     """
 
     request: TypicalRequest
     requests_per_second: float
     prompt_share: float
     tokens_in_flight: float
+    safe_share: float
     relative_error: float
 
     @property
@@ -69,6 +72,7 @@ def expected_capacity(
         requests_per_second=1.0 / share,
         prompt_share=mean(lambda each: each.prompt_share),
         tokens_in_flight=mean(lambda each: each.tokens_in_flight),
+        safe_share=mean(lambda each: each.safe_share),
         relative_error=math.sqrt(max(0.0, square / share**2 - 1.0)),
     )
 
@@ -79,8 +83,8 @@ def solve(
     """The largest load at which mean time per output token, mean time to first token and KV cache keep their limits.
 
     With D sequences decoding, and each request generating O tokens, a step sees D / O prompts begin; so the step's time
-    T, and the requests per second D / (O T), are functions of D alone. The tails of the latencies are what the safe
-    utilisation is for.
+    T, and the requests per second D / (O T), are functions of D alone. For the slow requests (`tail.py`) it is solved
+    once more.
     """
     limit = MAXIMUM_SEQUENCES
     if kv_cache_tokens:
@@ -92,7 +96,12 @@ def solve(
         parts = fitted.parts(load)
         return sum(parts) <= token and _first_token_seconds(parts, load) <= first
 
+    def is_safe(decoding: float) -> bool:
+        load = load_of(decoding, request)
+        return slow_token_seconds(fitted.parts(load), load, request.generated_tokens) <= token
+
     decoding = _largest(is_within, limit)
+    safe = _largest(is_safe, decoding)
     load = load_of(decoding, request)
     fixed, contexts, prompts = fitted.parts(load)
     seconds = fixed + contexts + prompts
@@ -102,6 +111,7 @@ def solve(
         requests_per_second=decoding / (request.generated_tokens * seconds),
         prompt_share=prompts / seconds,
         tokens_in_flight=decoding * request.context_tokens,
+        safe_share=safe / fitted.seconds(load_of(safe, request)) * seconds / decoding,
         relative_error=fitted.relative_error(load) / max(0.1, grows),
     )
 

@@ -74,9 +74,10 @@ def test_samples_that_are_none_are_left_out() -> None:
     assert restored.samples == MEMORY.samples
 
 
-def test_a_utilisation_beyond_its_bounds_is_brought_to_them() -> None:
+def test_a_utilisation_and_a_trim_beyond_their_bounds_are_brought_to_them() -> None:
     saved = document(MEMORY)
-    saved["learned"]["capacity"]["safeUtilizationPercent"] = 99.0
+    saved["learned"]["capacity"] |= {"safeUtilizationPercent": 99.0, "trimPercent": 500.0}
     restored = restore_capacity(saved)
     assert restored is not None
-    assert restored.safe_utilization == 0.90
+    assert restored.capacity is not None
+    assert (restored.capacity.safe_utilization, restored.trim) == (0.85, 1.4)

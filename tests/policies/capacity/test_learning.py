@@ -11,12 +11,13 @@ import pytest
 
 from policies.capacity.change import Suspicion, slowdown
 from policies.capacity.fit import fit
-from policies.capacity.learned_capacity import SAFE_UTILIZATION_PRIOR, LearnedCapacity
+from policies.capacity.learned_capacity import LearnedCapacity
 from policies.capacity.learning import CapacityEvidence, learn_capacity
 from policies.capacity.memory import CapacityMemory, SmoothedRates
 from policies.capacity.objectives import LatencyObjectives
 from policies.capacity.samples import LoadSample, total_weight, with_sample
 from policies.capacity.solve import TypicalRequest, expected_capacity, load_of, solve
+from policies.capacity.utilization import safe_utilization
 from policies.observation import MetricsObservation, PoolLatency, ReplicaCounts
 from policies.signals import Signal
 from tests.builders import NOW, a_blackout, an_even_signal, an_observation, without
@@ -139,7 +140,7 @@ def test_what_other_replicas_could_do_says_nothing(template: str | None, is_kept
     learned = watched(20.0, seen={"outside": 0.02})
     after = learn_capacity(learned, CapacityEvidence(NOW + 1200.0, a_blackout(), AT_REST, OBJECTIVES, template))
     assert (after.capacity is not None) == is_kept
-    assert (after.safe_utilization == learned.safe_utilization) == is_kept
+    assert (after.trim == learned.trim) == is_kept
     assert after.begun_because == because
 
 
@@ -153,7 +154,7 @@ def test_a_pool_that_could_not_tell_what_it_is_made_of_keeps_what_it_has_learned
     ("evidence", "direction"),
     [
         pytest.param({"decoding": 44.0, "seen": {"outside": 0.0}}, +1, id="calm under load"),
-        pytest.param({"decoding": 6.0, "seen": {"outside": 0.0}}, 0, id="calm with little to do"),
+        pytest.param({"decoding": 3.0, "seen": {"outside": 0.0}}, 0, id="calm with little to do"),
         pytest.param({"decoding": 44.0, "seen": {"outside": 0.02}}, -1, id="two percent outside"),
         pytest.param(
             {"decoding": 44.0, "seen": {"outside": 0.02}, "replicas": ReplicaCounts(5, 5, 4, starting=1)},
@@ -166,12 +167,10 @@ def test_a_pool_that_could_not_tell_what_it_is_made_of_keeps_what_it_has_learned
 )
 def test_the_safe_utilisation_follows_what_the_requests_got(evidence: dict[str, Any], direction: int) -> None:
     learned = watched(20.0, decoding=44.0, seen={"outside": 0.003})
-    assert learned.safe_utilization == pytest.approx(SAFE_UTILIZATION_PRIOR)
+    assert learned.trim == pytest.approx(1.0)
     after = watched(10.0, learned, start=NOW + 1200.0, **evidence)
-    change = after.safe_utilization - learned.safe_utilization
+    change = after.trim - learned.trim
     assert (change > 1e-6) - (change < -1e-6) == direction
-    assert after.capacity is not None
-    assert after.capacity.safe_utilization == after.safe_utilization
 
 
 @pytest.mark.parametrize(
@@ -427,7 +426,7 @@ def test_the_capacity_is_what_the_laws_say_with_doubt_taken_off(
     assert after.samples == memory.samples
     assert after.capacity is not None
     assert (after.capacity.law, after.capacity.samples) == (memory.laws[0].law.name, total_weight(memory.samples))
-    assert after.capacity.safe_utilization == SAFE_UTILIZATION_PRIOR
+    assert after.capacity.safe_utilization == safe_utilization(found.safe_share, memory.trim)
     assert after.capacity.uncertainty == pytest.approx(error)
     assert after.capacity.prefill_tokens_per_second == pytest.approx(found.prefill_tokens_per_second / doubt)
     assert after.capacity.decode_tokens_per_second == pytest.approx(found.decode_tokens_per_second / doubt)
@@ -442,7 +441,7 @@ def test_the_capacity_is_what_the_laws_say_with_doubt_taken_off(
     ],
 )
 def test_what_was_learned_stays_where_nothing_can_be_said_anew(memory: CapacityMemory) -> None:
-    before = LearnedCapacity(16_000.0, 750.0, 54_000.0, safe_utilization=SAFE_UTILIZATION_PRIOR)
+    before = LearnedCapacity(16_000.0, 750.0, 54_000.0, safe_utilization=0.7)
     after = one_look(
         replace(memory, capacity=before), with_latency(outside_objectives_share=0.003), is_rolling_out=True
     )
