@@ -158,9 +158,9 @@ def test_the_last_day_by_rates(recorded: Recorded, tmp_path: Path) -> None:
     assert code == 0, screen
     assert "minutes were not recorded" in screen
     (figures,) = document["policies"].values()
-    # 10 to 50 requests a second, a replica does 20 or so: followed up and down, and nothing is made of the hole.
-    assert figures["scale_ups"] >= 2
-    assert figures["scale_downs"] >= 2
+    # 10 to 50 requests a second, a replica may be given 15: followed up and down, and nothing is made of the hole.
+    assert figures["scale_ups"] >= 1
+    assert figures["scale_downs"] >= 1
     assert 3 <= figures["max_replicas"] <= 8
     assert 0.3 * figures["max_replicas"] < figures["replica_hours"] / 24.0 < 0.9 * figures["max_replicas"]
     assert len((tmp_path / "decisions.jsonl").read_text().splitlines()) == 24 * 60

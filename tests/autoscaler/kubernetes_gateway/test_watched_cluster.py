@@ -12,7 +12,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.kubernetes_gateway.cluster_accelerators import ClusterAccelerators
 from autoscaler.kubernetes_gateway.connection import connect
 from autoscaler.kubernetes_gateway.watched_cluster import WatchedCluster
-from autoscaler.observers.capacity_buffers import BuffersNotRead, BuffersNotServed
+from autoscaler.observers.capacity_buffers import BuffersNotRead, BuffersNotServed, buffer_name
 from tests.fakes.api_server import Answer, FakeApiServer, Request, Resource
 
 ACCELERATOR_POOLS = Resource("tokenscaler.io/v1alpha1", "acceleratorpools", "AcceleratorPool", is_namespaced=False)
@@ -180,7 +180,8 @@ def test_capacity_buffers_are_watched_where_one_is_wanted(server: FakeApiServer,
     assert not any("capacitybuffers" in request.path for request in server.requests)
 
     labels = {"tokenscaler.io/accelerator-pool": "h100"}
-    server.put("capacitybuffers", {"metadata": {"name": "x", "labels": labels}, "spec": {"replicas": 3}})
+    for name, replicas in ((buffer_name("h100"), 3), ("somebody-elses", 5)):
+        server.put("capacitybuffers", {"metadata": {"name": name, "labels": labels}, "spec": {"replicas": replicas}})
     server.put("acceleratorpools", a_pool_with("CapacityBuffer"))
     _wait_for(lambda: isinstance(cluster.capacity_buffers(), dict))
     seen = cluster.capacity_buffers()
