@@ -21,6 +21,11 @@ class CapacityType(StrEnum):
     ON_DEMAND = "on-demand"
     SPOT = "spot"
 
+    @property
+    def other(self) -> CapacityType:
+        """The other of the two kinds."""
+        return CapacityType.ON_DEMAND if self is CapacityType.SPOT else CapacityType.SPOT
+
 
 @dataclass(frozen=True, slots=True)
 class TargetCounts:

@@ -71,7 +71,7 @@ def plan_move(replicas: Iterable[PlacedReplica], ground: MoveGround) -> NodeMove
         return nothing
     leaving = ground.empty - ground.held_ready
     if leaving > 0:
-        because = f"{counted(leaving, f'empty {_kind_left(ground.to)} node')} must go first"
+        because = f"{counted(leaving, f'empty {ground.to.other} node')} must go first"
         return NodeMove(ground.to, ground.can_buy, there, beyond, 0, because, waits=True)
     surge, because = _surge(nodes, ground)
     return NodeMove(ground.to, ground.can_buy, there, beyond, surge, because)
@@ -91,10 +91,6 @@ def spot_nodes_beyond_floor(split: NodesOfSplit) -> int:
     """How many of the spot nodes the on-demand ones do not allow: 4 of 8 beside 1 at a floor of 20 %."""
     most = spot_beside(split.on_demand, split.on_demand_floor_percent)
     return 0 if most is None else max(0, split.spot - most)
-
-
-def _kind_left(to: CapacityType) -> CapacityType:
-    return CapacityType.ON_DEMAND if to is CapacityType.SPOT else CapacityType.SPOT
 
 
 def _nodes_to_leave(placed: Sequence[PlacedReplica], to: CapacityType) -> list[list[PlacedReplica]]:

@@ -51,8 +51,11 @@ class JointFalls:
         """So many victims of a target. Without a split all of them may go."""
         key = (target.namespace, target.kind, target.name)
         with self._choosing:
-            others = {other: claim for other, claim in self._claims.items() if other != key}
-            others = {other: each for other, each in others.items() if now_seconds - each.at_seconds < CLAIMED_SECONDS}
+            others = {
+                other: claim
+                for other, claim in self._claims.items()
+                if other != key and now_seconds - claim.at_seconds < CLAIMED_SECONDS
+            }
             if split is not None:
                 claimed = frozenset(node for each in others.values() for node in each.nodes)
                 going = places.empty_on_demand + len(places.filled_on_demand & claimed)

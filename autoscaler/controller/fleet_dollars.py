@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.api.accelerator_pool import AcceleratorPool
-from autoscaler.controller.managed_pool import ManagedPool, states
+from autoscaler.controller.managed_pool import ManagedPool, split_in_use, states
 from autoscaler.controller.replica_wish import ReplicaWish, share_demand
 from autoscaler.observers.node_pools import NodePoolSeen
 from policies.capacity_split import CapacityType
@@ -15,7 +15,6 @@ from policies.node_capacity import DollarCeiling, NodePoolState, ceiling_nodes, 
 from policies.node_move import nodes_beyond_floor, spot_nodes_beyond_floor
 from policies.node_packing import nodes_for
 from policies.reasons import Reason
-from policies.victims import NodesOfSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +96,13 @@ def _bills(managed: Iterable[PoolWishes], node_pools: Mapping[str, NodePoolSeen]
 
 def _moving(pool: ManagedPool, prices: NodeCost, seen: Sequence[NodePoolState]) -> int:
     """One node at a time is moved, where one is of the kind that it should not be: what the other one costs."""
-    states = {state.capacity_type: state for state in seen}
-    if not pool.has_split or len(states) < len(CapacityType):
+    split = split_in_use(pool.parameters.on_demand_floor_percent, seen)
+    if not pool.has_split or split is None:
         return 0
-    on_demand, spot = states[CapacityType.ON_DEMAND].nodes_in_use, states[CapacityType.SPOT].nodes_in_use
-    split = NodesOfSplit(pool.parameters.on_demand_floor_percent, on_demand, spot)
+    can_buy = {state.capacity_type: state.is_ready for state in seen}
     if spot_nodes_beyond_floor(split):
-        return prices.on_demand_node if states[CapacityType.ON_DEMAND].is_ready else 0
-    return prices.spot_node if nodes_beyond_floor(split) and states[CapacityType.SPOT].is_ready else 0
+        return prices.on_demand_node if can_buy[CapacityType.ON_DEMAND] else 0
+    return prices.spot_node if nodes_beyond_floor(split) and can_buy[CapacityType.SPOT] else 0
 
 
 def _nodes(pool: ManagedPool, wishes: Iterable[ReplicaWish], level: int | None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -131,11 +131,16 @@ def split_ground(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) 
 
 def nodes_of_split(pool: AcceleratorPool, node_pools: Mapping[str, NodePoolSeen]) -> NodesOfSplit | None:
     """None without a split, and where its NodePools have not been seen."""
-    seen = {state.capacity_type: state for state in states(pool.spec.node_pools, node_pools)}
-    if pool.spec.split is None or len(seen) < len(CapacityType):
+    split = pool.spec.split
+    return None if split is None else split_in_use(split.floor_percent, states(pool.spec.node_pools, node_pools))
+
+
+def split_in_use(floor_percent: int, seen: Iterable[NodePoolState]) -> NodesOfSplit | None:
+    """The nodes of a pool's two NodePools that are in use, under a floor on demand; None where one was not seen."""
+    in_use = {state.capacity_type: state.nodes_in_use for state in seen}
+    if len(in_use) < len(CapacityType):
         return None
-    on_demand, spot = seen[CapacityType.ON_DEMAND], seen[CapacityType.SPOT]
-    return NodesOfSplit(pool.spec.split.floor_percent, on_demand.nodes_in_use, spot.nodes_in_use)
+    return NodesOfSplit(floor_percent, in_use[CapacityType.ON_DEMAND], in_use[CapacityType.SPOT])
 
 
 def states(named: NodePools, node_pools: Mapping[str, NodePoolSeen]) -> list[NodePoolState]:

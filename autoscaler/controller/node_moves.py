@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.controller.managed_pool import ManagedPool, states
+from autoscaler.controller.managed_pool import ManagedPool, split_in_use, states
 from autoscaler.controller.replica_wish import ReplicaWish, demand_of, node_demands
 from autoscaler.observers.metrics import PoolKey
 from autoscaler.observers.node_pools import NodePoolSeen
@@ -36,11 +36,9 @@ def node_moves_of(
     nothing is where it should not be.
     """
     seen = {state.capacity_type: state for state in states(pool.node_pools, node_pools)}
-    if not pool.has_split or len(seen) < len(CapacityType):
+    split = split_in_use(pool.parameters.on_demand_floor_percent, seen.values())
+    if not pool.has_split or split is None:
         return {}
-    in_use = {kind: state.nodes_in_use for kind, state in seen.items()}
-    floor_percent = pool.parameters.on_demand_floor_percent
-    split = NodesOfSplit(floor_percent, in_use[CapacityType.ON_DEMAND], in_use[CapacityType.SPOT])
     staying = _without_falling(split, wishes, places)
     look = _Look(pool, wishes, seen, places, split, staying)
     to = CapacityType.ON_DEMAND if spot_nodes_beyond_floor(staying) else CapacityType.SPOT
@@ -54,8 +52,7 @@ def node_moves_of(
             moves[wish.key] = look.plan(wish, wish.moves_to if wish.is_moving else to)
         elif beyond and seen[to].is_ready:
             because = f"{'/'.join(moving[0])} moves first"
-            moves[wish.key] = NodeMove(to, can_buy=True, replicas_there=0, nodes_beyond_floor=beyond, because=because)
-            moves[wish.key] = replace(moves[wish.key], waits=True)
+            moves[wish.key] = NodeMove(to, True, 0, nodes_beyond_floor=beyond, because=because, waits=True)
     return moves if moving else _in_turn(moves, 1 if to is CapacityType.ON_DEMAND else None, turn)
 
 
@@ -104,7 +101,7 @@ class _Look:
         assert wish.workload is not None
         looked = self.places.places_of(wish.workload.target, wish.workload.pods)
         to_spot = to is CapacityType.SPOT
-        left = self.places.nodes_of(self.seen[CapacityType.ON_DEMAND if to_spot else CapacityType.SPOT].name)
+        left = self.places.nodes_of(self.seen[to.other].name)
         split, room = self.split if to_spot else self.staying, self._room(wish, looked, left)
         ground = MoveGround(
             to=to,

@@ -166,7 +166,7 @@ class Reconciler:
         else:
             history = with_owner_of_zero(history, workload.replicas.spec, workload.is_count_ours)
         capacity = self._learn_capacity(scaler, seen, workload, now_seconds)
-        recurring = self._recall_recurring_bursts(scaler, now_seconds)
+        recurring, expected = self._bursts_to_come(scaler, now_seconds)
         decision_input = DecisionInput(
             now_seconds=now_seconds,
             parameters=scaler.spec.parameters,
@@ -178,7 +178,7 @@ class Reconciler:
             forecast=seen.forecast,
             load_rise=self._watch_arrivals(scaler, seen, now_seconds),
             recurring_bursts=recurring,
-            expected_bursts=self._expect_bursts(scaler) if recurring is None else None,
+            expected_bursts=expected,
             accelerator_allowance=self._node_capacity.allowance(scaler.key) if self._node_capacity else None,
             node_move=self._node_capacity.node_move(scaler.key) if self._node_capacity else None,
         )
@@ -194,16 +194,17 @@ class Reconciler:
         self._histories.remember_arrivals(scaler, arrivals)
         return rise_of(arrivals)
 
-    def _recall_recurring_bursts(self, scaler: InferenceScaler, now_seconds: float) -> RecurringBursts | None:
+    def _bursts_to_come(
+        self, scaler: InferenceScaler, now_seconds: float
+    ) -> tuple[RecurringBursts | None, ExpectedBursts | None]:
+        """Those that recur, else those that the policy expects."""
         parameters = scaler.spec.parameters.recurring_bursts
         memory = self._histories.recall_bursts(scaler)
-        quantile_percent, expected = parameters.quantile_percent, parameters.expected_amplification
-        return recurring_bursts(memory, quantile_percent, parameters.within_seconds, now_seconds, expected)
-
-    def _expect_bursts(self, scaler: InferenceScaler) -> ExpectedBursts | None:
-        parameters = scaler.spec.parameters.recurring_bursts
-        memory = self._histories.recall_bursts(scaler)
-        return expected_bursts(memory, parameters.quantile_percent, parameters.expected_amplification)
+        quantile_percent, amplification = parameters.quantile_percent, parameters.expected_amplification
+        recurring = recurring_bursts(memory, quantile_percent, parameters.within_seconds, now_seconds, amplification)
+        if recurring is not None:
+            return recurring, None
+        return None, expected_bursts(memory, quantile_percent, amplification)
 
     def _watch_bursts(
         self, scaler: InferenceScaler, decision_input: DecisionInput, decision: ScalingDecision

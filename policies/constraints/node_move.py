@@ -42,9 +42,9 @@ def move_to_other_nodes(situation: Situation, replicas: int) -> Limited:
     if memory is not None and memory.moved_replicas:
         return _go_on(situation, replicas, memory, offer)
     if offer is None or offer.nodes_beyond_floor == 0:
-        is_resting = memory is not None and _rests(memory, situation.now_seconds)
-        rests = replace(memory, settled_since_seconds=None) if is_resting and memory is not None else None
-        return Limited(replicas, Reason.NOT_LIMITED, "", rests)
+        if memory is None or not _rests(memory, situation.now_seconds):
+            return Limited(replicas, Reason.NOT_LIMITED, "")
+        return Limited(replicas, Reason.NOT_LIMITED, "", replace(memory, settled_since_seconds=None))
     if memory is None or memory.to is not offer.to:
         memory = MoveMemory(to=offer.to)
     return _begin(situation, replicas, memory, offer)
@@ -79,7 +79,7 @@ def _begin(situation: Situation, replicas: int, memory: MoveMemory, offer: NodeM
     if now_seconds - since_seconds < _calm_seconds(situation, offer.to):
         return Limited(replicas, Reason.NOT_LIMITED, "", memory)
     if memory.nodes_before is not None and offer.nodes_beyond_floor >= memory.nodes_before:
-        return _given_up(situation, replicas, memory, f"the last one has left as many nodes {_ON[_left(offer.to)]}")
+        return _given_up(situation, replicas, memory, f"the last one has left as many nodes {_ON[offer.to.other]}")
     asked = replicas + offer.surge_replicas
     message = f"{asked} asked for: {beyond}, so that {_in_place(offer.surge_replicas, offer.to)}"
     started = MoveMemory(
@@ -135,13 +135,9 @@ _ON = {CapacityType.SPOT: "on spot", CapacityType.ON_DEMAND: "on demand"}
 _WHAT = {CapacityType.SPOT: "spot", CapacityType.ON_DEMAND: "a node on demand"}
 
 
-def _left(to: CapacityType) -> CapacityType:
-    return CapacityType.ON_DEMAND if to is CapacityType.SPOT else CapacityType.SPOT
-
-
 def _in_place(replicas: int, to: CapacityType) -> str:
     take = "takes" if replicas == 1 else "take"
-    return f"{replicas} more {_ON[to]} {take} the place of as many {_ON[_left(to)]}"
+    return f"{replicas} more {_ON[to]} {take} the place of as many {_ON[to.other]}"
 
 
 def _not_come(memory: MoveMemory, offer: NodeMove, now_seconds: float) -> str:
