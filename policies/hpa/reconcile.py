@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from policies.constraints.behavior import ScalingBehavior
@@ -127,9 +127,10 @@ def _from_metrics(
     failures = [proposal for proposal in proposals if isinstance(proposal, FailedMetric)]
     counts = [proposal.replicas for proposal in proposals if not isinstance(proposal, FailedMetric)]
     # A metric that fails might have asked for more: without it the pool may grow but not shrink.
-    if failures and (not counts or max(counts) < pods.spec):
+    largest = _largest(counts)
+    if failures and (not counts or largest < pods.spec):
         return _Result(pods.spec, {"ScalingActive": f"False/{failures[0].reason}"}, recommendations)
-    proposed = max(counts, default=pods.spec)
+    proposed = max(0, largest) if counts else pods.spec
     stabilized, limited, recommendations = _normalize(spec, pods.spec, proposed, recommendations, memory, now_seconds)
     replicas = max(limited.replicas, spec.minimum)  # from zero the policies may allow less at first
     is_limited = limited.reason is not Reason.DESIRED_WITHIN_RANGE
@@ -141,8 +142,26 @@ def _from_metrics(
             "ScalingLimited": f"{is_limited}/{limited.reason}",
         },
         recommendations,
-        ABOVE_TARGET if replicas > pods.spec else ALL_BELOW_TARGET,
+        _rescale_reason(pods.spec, proposed, is_raised_to_minimum=limited.replicas < spec.minimum),
     )
+
+
+def _largest(counts: Sequence[int]) -> int:
+    """As the controller finds it: what follows a zero counts, also where it is negative."""
+    largest = 0
+    for count in counts:
+        if largest == 0 or count > largest:
+            largest = count
+    return largest
+
+
+def _rescale_reason(current: int, proposed: int, *, is_raised_to_minimum: bool) -> str:
+    """By what the metrics ask for; so a peak in the window may raise a count of which all metrics are below target."""
+    if proposed > current:
+        return ABOVE_TARGET
+    if proposed < current:
+        return ALL_BELOW_TARGET
+    return BELOW_MINIMUM if is_raised_to_minimum else ""
 
 
 def _normalize(

@@ -1,5 +1,6 @@
 """Every case of `hpa_cases.json` (its first element describes the form) holds for the production functions.
 
+So does every one of `hpa_edge_cases.json`: edges of bands, windows and integers, with what the controller's code did.
 `HPA_CASES=FILE pytest tests/parity` runs another file of the same form.
 """
 
@@ -41,8 +42,9 @@ from policies.hpa.normalize import limit_with_behavior, limit_without_behavior, 
 from policies.hpa.reconcile import HPAMemory, HPASpec, reconcile
 
 NOW = 1_900_000_000.0
-CASES_FILE = Path(os.environ.get("HPA_CASES", Path(__file__).with_name("hpa_cases.json")))
-CASES: list[dict[str, Any]] = json.loads(CASES_FILE.read_text())[1:]
+OUR_FILES = tuple(Path(__file__).with_name(name) for name in ("hpa_cases.json", "hpa_edge_cases.json"))
+CASES_FILES = (Path(os.environ["HPA_CASES"]),) if "HPA_CASES" in os.environ else OUR_FILES
+CASES: list[dict[str, Any]] = [case for file in CASES_FILES for case in json.loads(file.read_text())[1:]]
 
 Inputs = Mapping[str, Any]
 
