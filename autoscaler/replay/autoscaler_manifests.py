@@ -14,7 +14,7 @@ from autoscaler.replay.promql_reading import NotUnderstoodError, metrics_of, rea
 from autoscaler.replay.simulated_prometheus import unsimulated_metrics
 from autoscaler.replay.stock_hpa import DEFAULT_TOLERANCE, HPAMetricSource, StockHPA
 from policies.constraints.behavior import ScalingBehavior
-from policies.hpa.metric_proposal import Tolerance
+from policies.hpa.metric_proposal import Tolerance, share_of_quantity
 from policies.hpa.metrics import TargetType
 from policies.recommenders.schedule import ScheduleWindow
 
@@ -251,7 +251,8 @@ def _behavior(fields: Mapping[str, Any], path: str, refusals: _Refusals) -> tupl
     }
     parsed = read_fields(rules, ScalingBehavior, f"{path}.behavior")
     tolerance = Tolerance(
-        tolerances.get("scaleUp", DEFAULT_TOLERANCE.up), tolerances.get("scaleDown", DEFAULT_TOLERANCE.down)
+        share_of_quantity(tolerances.get("scaleUp", DEFAULT_TOLERANCE.up)),
+        share_of_quantity(tolerances.get("scaleDown", DEFAULT_TOLERANCE.down)),
     )
     if isinstance(parsed, tuple):
         refusals.problems += parsed

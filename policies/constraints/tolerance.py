@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policies.constraints.constraint import Limited
-from policies.hpa.metric_proposal import Tolerance, propose_average_value, propose_value
+from policies.hpa.metric_proposal import Tolerance, propose_average_value, propose_value, share_of_quantity
 from policies.reasons import Reason
 from policies.situation import largest
 from policies.wording import number
@@ -22,8 +22,11 @@ MOST_ABOVE_EXPECTED_BURSTS = 0.05
 
 
 def tolerance_of(parameters: ScalingParameters) -> Tolerance:
-    """The policy's band around the present count."""
-    return Tolerance(up=parameters.behavior.scale_up.tolerance, down=parameters.behavior.scale_down.tolerance)
+    """The policy's band around the present count, each share as Kubernetes reads it."""
+    behavior = parameters.behavior
+    return Tolerance(
+        up=share_of_quantity(behavior.scale_up.tolerance), down=share_of_quantity(behavior.scale_down.tolerance)
+    )
 
 
 def _band_of(vote: ScalingRecommendation, parameters: ScalingParameters) -> Tolerance:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 MAXIMUM_INT32 = 2_147_483_647
 MAXIMUM_INT64 = 9_223_372_036_854_775_807
@@ -23,6 +24,19 @@ class Tolerance:
     def holds(self, ratio: float) -> bool:
         """Whether the ratio of demand to target is near enough to one. NaN is not."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
+
+
+@cache
+def share_of_quantity(share: float) -> float:
+    """A share as Kubernetes makes a float64 of the quantity that says it: so many of 1, 0.001 or a smaller unit.
+
+    0.118 is 118m, and so 0.11800000000000001; by that 1.118 is within a tolerance of 0.118, which in floats it is not.
+    """
+    for unit in (1.0, 1e-3, 1e-6, 1e-9):
+        count = round(share / unit)
+        if math.isclose(count * unit, share, rel_tol=1e-12):
+            return count * unit
+    return share
 
 
 def milli_value(value: float) -> int:

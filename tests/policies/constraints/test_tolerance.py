@@ -18,6 +18,7 @@ def proposal(
 ) -> tuple[int, Reason]:
     """What passes the tolerance where `value` replicas' worth of work is there."""
     policy = a_policy(
+        maxReplicas=100_000,
         signals={"custom": [{"name": "work", "query": "q", "perReplica": 1}]},
         behavior={"scaleUp": {"tolerance": tolerance_up}, "scaleDown": {"tolerance": tolerance_down}},
     )
@@ -60,6 +61,21 @@ def test_what_stands_for_expected_bursts_has_a_narrow_band(
     decision_input = a_decision_input(policy, an_observation(ready=100), replicas=100)
     step = decide(replace(decision_input, recurring_bursts=bursts)).steps[0]
     assert (step.name, step.after) == ("tolerance", replicas)
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        pytest.param(55_900, 0.118, 0.1, id="118m is 118 * 0.001 in Kubernetes, a little more than the float 0.118"),
+        pytest.param(61_750, 0.235, 0.1, id="235m"),
+        pytest.param(47_050, 0.1, 0.059, id="59m below"),
+        pytest.param(41_300, 0.1, 0.174, id="174m below"),
+        pytest.param(100_000, 1.0, 0.1, id="a whole number is none of thousandths"),
+        pytest.param(50_006, 0.00012, 0.1, id="what is finer than thousandths counts in millionths"),
+    ],
+)
+def test_the_ends_of_the_band_are_where_kubernetes_reads_them(value: float, up: float, down: float) -> None:
+    assert proposal(value, 50_000, tolerance_up=up, tolerance_down=down) == (50_000, Reason.WITHIN_TOLERANCE)
 
 
 def test_the_band_has_a_width_of_its_own_in_each_direction() -> None:
