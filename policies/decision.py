@@ -24,7 +24,14 @@ from policies.constraints.tolerance import limit_by_tolerance
 from policies.counterfactuals import Counterfactuals, counterfactuals, without_binding_vote
 from policies.decision_input import DecisionInput
 from policies.explanation import explain
-from policies.history import MoveMemory, ScalingHistory, after_any_gap, replaced_within, with_recommendation
+from policies.history import (
+    MoveMemory,
+    ScalingHistory,
+    after_any_gap,
+    not_from_the_future,
+    replaced_within,
+    with_recommendation,
+)
 from policies.reasons import Reason
 from policies.recommendation import ScalingRecommendation
 from policies.recommenders.forecast import NAME as FORECAST
@@ -177,7 +184,8 @@ def _count_of(situation: Situation, skipped: str | None) -> int:
 
 
 def _understand(decision_input: DecisionInput) -> Situation:
-    history = after_any_gap(decision_input.history, decision_input.now_seconds)
+    now_seconds = decision_input.now_seconds
+    history = after_any_gap(not_from_the_future(decision_input.history, now_seconds), now_seconds)
     votes = tuple(vote for recommend in RECOMMENDERS.values() for vote in recommend(decision_input))
     recommendations = tuple(vote for vote in votes if not vote.is_advice)
     replaced = replaced_within(history, decision_input.replicas.spec)
@@ -189,7 +197,7 @@ def _understand(decision_input: DecisionInput) -> Situation:
         recommendations=recommendations,
         advice=tuple(vote for vote in votes if vote.is_advice),
         binding=largest(recommendations),
-        bounds=bounds_at(decision_input.parameters, decision_input.now_seconds, decision_input.cold_start.l90_seconds),
+        bounds=bounds_at(decision_input.parameters, now_seconds, decision_input.cold_start.l90_seconds),
         sight=assess_sight(decision_input, history, recommendations),
         idle_since_seconds=idle_since(decision_input, history, recommendations),
     )

@@ -169,6 +169,50 @@ def with_recommendation(
     return (*younger, TimedRecommendation(now_seconds, replicas))
 
 
+def not_from_the_future(history: ScalingHistory, now_seconds: float) -> ScalingHistory:
+    """The history with nothing in it later than now: what is, has happened just now.
+
+    A clock that was put back, or that of another leader, would else keep its rescales in every rate's period, and its
+    recommendations in every window, for as long as it was ahead.
+    """
+    move = history.node_move
+    times = (
+        history.complete_since_seconds,
+        *(entry[0] for entry in history.recommendations),
+        *(event[0] for event in history.scale_events),
+        history.blind_since_seconds or 0.0,
+        history.low_coverage_since_seconds or 0.0,
+        history.idle_since_seconds or 0.0,
+        *((move.settled_since_seconds or 0.0, move.begun_at_seconds or 0.0) if move else ()),
+    )
+    if max(times) <= now_seconds:
+        return history
+
+    def by_now(at_seconds: float | None) -> float | None:
+        return None if at_seconds is None else min(at_seconds, now_seconds)
+
+    return replace(
+        history,
+        complete_since_seconds=min(history.complete_since_seconds, now_seconds),
+        recommendations=tuple(
+            TimedRecommendation(min(at_seconds, now_seconds), replicas)
+            for at_seconds, replicas in history.recommendations
+        ),
+        scale_events=tuple(
+            ScaleEvent(min(at_seconds, now_seconds), change) for at_seconds, change in history.scale_events
+        ),
+        blind_since_seconds=by_now(history.blind_since_seconds),
+        low_coverage_since_seconds=by_now(history.low_coverage_since_seconds),
+        idle_since_seconds=by_now(history.idle_since_seconds),
+        node_move=move
+        and replace(
+            move,
+            settled_since_seconds=by_now(move.settled_since_seconds),
+            begun_at_seconds=by_now(move.begun_at_seconds),
+        ),
+    )
+
+
 def after_any_gap(history: ScalingHistory, now_seconds: float) -> ScalingHistory:
     """The history as it may be relied on now: complete only since now where nothing was decided for two minutes."""
     if not history.recommendations or now_seconds - history.recommendations[-1].at_seconds <= LONGEST_GAP_SECONDS:

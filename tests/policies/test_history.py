@@ -7,19 +7,22 @@ import pytest
 from policies.constraints.behavior import PolicyType, ScalingBehavior, ScalingPolicy
 from policies.decision import decide
 from policies.history import (
+    MoveMemory,
     ScaleEvent,
+    ScalingHistory,
     TimedRecommendation,
     after_any_gap,
     held_replicas,
     longest_period_seconds,
     new_history,
+    not_from_the_future,
     store_event,
     with_followed_rescale,
     with_owner_of_zero,
     with_recommendation,
     with_rescale,
 )
-from tests.builders import NOW, a_decision_input, a_history, a_policy
+from tests.builders import NOW, a_decision_input, a_history, a_policy, an_observation
 
 
 def test_a_rescale_that_was_written_is_an_event() -> None:
@@ -172,6 +175,64 @@ def test_a_history_with_a_hole_begins_anew(
     after = after_any_gap(history, NOW)
     assert (after.complete_since_seconds, after.idle_since_seconds) == (complete_since, idle_since)
     assert after.recommendations == history.recommendations
+
+
+@pytest.mark.parametrize(
+    ("ahead", "clamped"),
+    [
+        pytest.param(
+            a_history(recommended={-3600: 9, 60: 4}),
+            a_history(recommended={0: 9, 60: 4}),
+            id="a recommendation",
+        ),
+        pytest.param(a_history(rescaled={-3600: 4, 30: -1}), a_history(rescaled={0: 4, 30: -1}), id="a rescale"),
+        pytest.param(
+            a_history(complete_for_seconds=-3600), a_history(complete_for_seconds=0), id="since when it is complete"
+        ),
+        pytest.param(
+            a_history(blind_since_seconds=NOW + 1), a_history(blind_since_seconds=NOW), id="since when it is blind"
+        ),
+        pytest.param(
+            a_history(low_coverage_since_seconds=NOW + 1, idle_since_seconds=NOW - 5),
+            a_history(low_coverage_since_seconds=NOW, idle_since_seconds=NOW - 5),
+            id="since when more is unseen",
+        ),
+        pytest.param(
+            a_history(idle_since_seconds=NOW + 1), a_history(idle_since_seconds=NOW), id="idle since"
+        ),
+        pytest.param(
+            a_history(node_move=MoveMemory(settled_since_seconds=NOW + 1)),
+            a_history(node_move=MoveMemory(settled_since_seconds=NOW)),
+            id="since when its nodes are settled",
+        ),
+        pytest.param(
+            a_history(node_move=MoveMemory(begun_at_seconds=NOW + 1, moved_replicas=2)),
+            a_history(node_move=MoveMemory(begun_at_seconds=NOW, moved_replicas=2)),
+            id="when a move of nodes began",
+        ),
+        pytest.param(
+            a_history(recommended={0: 4}, rescaled={0: 1}), a_history(recommended={0: 4}, rescaled={0: 1}), id="now"
+        ),
+    ],
+)
+def test_what_a_clock_ahead_has_written_has_happened_just_now(ahead: ScalingHistory, clamped: ScalingHistory) -> None:
+    assert not_from_the_future(ahead, NOW) == clamped
+
+
+@pytest.mark.parametrize(
+    ("seconds_later", "count"),
+    [
+        pytest.param(0, 8, id="four have just come, as far as it can know: their rate holds"),
+        pytest.param(15, 16, id="after the rate's 15 s, and not after the hour, there is room for more"),
+    ],
+)
+def test_a_clock_that_goes_back_by_an_hour_does_not_stop_growth(seconds_later: float, count: int) -> None:
+    policy = a_policy(signals={"custom": [{"name": "work", "query": "q", "perReplica": 1}]})
+    metrics = an_observation(queries={"custom/work": 40.0}, ready=8)
+    history = a_history(recommended={-3600: 8}, rescaled={-3600: 4}, last_seen_replicas=8, last_desired_replicas=8)
+    first = decide(a_decision_input(policy, metrics, replicas=8, history=history))
+    after = a_decision_input(policy, metrics, replicas=8, history=first.next_history, now_seconds=NOW + seconds_later)
+    assert decide(after).desired_replicas == count
 
 
 @pytest.mark.parametrize(
