@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from policies.capacity.request_lengths import RequestLengths
 from policies.reasons import Reason
 from policies.signals import PoolSignal, Signal
 
@@ -103,6 +104,7 @@ class MetricsObservation:
     fresh_replicas: int  # ready replicas with a new sample within two scrape intervals
     prompt_tokens_per_request: float | None = None
     generation_tokens_per_request: float | None = None
+    request_lengths: RequestLengths | None = None
     prefix_cache_hit_share: float | None = None
     latency: PoolLatency = PoolLatency()
     warnings: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import TypeVar
 from autoscaler.observers.answer_tables import AnswerTables
 from autoscaler.observers.metrics import PoolKey, PoolQuery
 from autoscaler.observers.prometheus_rows import WorkloadKey
+from autoscaler.observers.request_lengths import SeenLengths
 from autoscaler.observers.request_means import BoundedMean, HitShare
 from autoscaler.prometheus.quantiles import Quantile, evenness_floor, quantile, share_above
 from autoscaler.prometheus.query_plan import Part, Purpose
@@ -19,6 +20,7 @@ from policies.capacity.objectives import LatencyObjectives
 from policies.observation import PoolLatency
 
 LATENCIES = frozenset({Purpose.TIME_TO_FIRST_TOKEN, Purpose.INTER_TOKEN_LATENCY, Purpose.TIME_PER_OUTPUT_TOKEN})
+LENGTHS = frozenset({Purpose.PROMPT_LENGTHS, Purpose.ANSWER_LENGTHS})
 
 _Key = TypeVar("_Key", Part, float)
 
@@ -30,6 +32,7 @@ class PoolMeans:
         self.prompt_tokens = BoundedMean()
         self.generated_tokens = BoundedMean()
         self.prefix_hits = HitShare()
+        self.lengths = SeenLengths()
         self.latency = PoolLatency()
 
     def update(
@@ -48,6 +51,12 @@ class PoolMeans:
         if Purpose.PREFIX_CACHE in changed:
             cache = _added(tables.parts.get(Purpose.PREFIX_CACHE, {}), workloads)
             self.prefix_hits.update(cache.get(Part.PREFIX_HITS), cache.get(Part.PREFIX_QUERIES))
+        if LENGTHS & set(changed):
+            self.lengths.update(
+                _added(tables.buckets.get(Purpose.PROMPT_LENGTHS, {}), workloads),
+                _added(tables.buckets.get(Purpose.ANSWER_LENGTHS, {}), workloads),
+                now_seconds,
+            )
         if LATENCIES & set(changed):
             self.latency = latency(
                 Distribution(_added(tables.buckets.get(Purpose.TIME_TO_FIRST_TOKEN, {}), workloads)),

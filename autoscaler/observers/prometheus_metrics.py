@@ -285,6 +285,7 @@ class PrometheusMetricsObserver:
             fresh_replicas=reading.fresh_replicas,
             prompt_tokens_per_request=memory.means.prompt_tokens.value,
             generation_tokens_per_request=memory.means.generated_tokens.value,
+            request_lengths=memory.means.lengths.value,
             prefix_cache_hit_share=memory.means.prefix_hits.value,
             latency=memory.means.latency,
             warnings=own_warnings,

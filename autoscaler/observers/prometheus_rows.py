@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from autoscaler.engines.kv_geometry import capacity_tokens
@@ -76,9 +77,8 @@ def buckets_by_workload(vector: Vector, settings: QuerySettings) -> dict[Workloa
     """Cumulative rates by upper edge of each workload ("0.1" and "0.10" are one); an edge that is none is dropped."""
     found: dict[WorkloadKey, dict[float, float]] = {}
     for labels, number in vector.samples:
-        try:
-            edge = float(labels["le"])
-        except (KeyError, ValueError):
+        edge = _edge(labels.get("le", ""))
+        if edge is None:
             continue
         buckets = found.setdefault(_workload(labels, settings), {})
         buckets[edge] = buckets.get(edge, 0.0) + number
@@ -92,6 +92,15 @@ def seconds_by_workload(vector: Vector, settings: QuerySettings) -> dict[Workloa
         for labels, number in vector.samples
         if labels.get(PART_LABEL) == Part.SECONDS.value and math.isfinite(number)
     }
+
+
+@lru_cache(maxsize=1024)
+def _edge(text: str) -> float | None:
+    # One number for all workloads, and not one each.
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _pod(namespace: str, pod: str) -> PodKey:

@@ -59,6 +59,8 @@ class Purpose(StrEnum):
     REQUEST_SIZES = "requestSizes"  # a row a workload and part
     PREFIX_CACHE = "prefixCache"  # a row a workload and part
     PREEMPTIONS = Signal.PREEMPTIONS.value
+    PROMPT_LENGTHS = Signal.PROMPT_TOKENS_PER_REQUEST.value  # a row a workload and bucket
+    ANSWER_LENGTHS = Signal.GENERATION_TOKENS_PER_REQUEST.value  # a row a workload and bucket
     TIME_TO_FIRST_TOKEN = Signal.TIME_TO_FIRST_TOKEN.value  # a row a workload and bucket
     INTER_TOKEN_LATENCY = Signal.INTER_TOKEN_LATENCY.value  # a row a workload and bucket, and one of the sum
     TIME_PER_OUTPUT_TOKEN = Signal.TIME_PER_OUTPUT_TOKEN.value  # a row a workload and bucket, and one of the sum
@@ -97,15 +99,18 @@ def plan_queries(
         Purpose.GENERATION_TOKENS: writer.by_pod(Signal.GENERATION_TOKENS),
         Purpose.REQUESTS_FINISHED: writer.by_pod(Signal.REQUESTS_FINISHED),
     }
+    minutes, longer = settings.latency_window_seconds, settings.request_window_seconds
     slow = {
         Purpose.CACHE_CONFIG: writer.cache_config(),
         Purpose.KV_CACHE_CAPACITY_TOKENS: writer.by_pod(Signal.KV_CACHE_CAPACITY_TOKENS),
         Purpose.REQUEST_SIZES: writer.request_sizes(),
         Purpose.PREFIX_CACHE: writer.prefix_cache(),
         Purpose.PREEMPTIONS: writer.by_pod(Signal.PREEMPTIONS),
-        Purpose.TIME_TO_FIRST_TOKEN: writer.buckets(Signal.TIME_TO_FIRST_TOKEN),
-        Purpose.INTER_TOKEN_LATENCY: writer.buckets(Signal.INTER_TOKEN_LATENCY, with_sum=True),
-        Purpose.TIME_PER_OUTPUT_TOKEN: writer.buckets(Signal.TIME_PER_OUTPUT_TOKEN, with_sum=True),
+        Purpose.PROMPT_LENGTHS: writer.buckets(Signal.PROMPT_TOKENS_PER_REQUEST, longer),
+        Purpose.ANSWER_LENGTHS: writer.buckets(Signal.GENERATION_TOKENS_PER_REQUEST, longer),
+        Purpose.TIME_TO_FIRST_TOKEN: writer.buckets(Signal.TIME_TO_FIRST_TOKEN, minutes),
+        Purpose.INTER_TOKEN_LATENCY: writer.buckets(Signal.INTER_TOKEN_LATENCY, minutes, with_sum=True),
+        Purpose.TIME_PER_OUTPUT_TOKEN: writer.buckets(Signal.TIME_PER_OUTPUT_TOKEN, minutes, with_sum=True),
     }
     return QueryPlan(_questions(every_tick), _questions(slow))
 
@@ -280,13 +285,14 @@ class _Writer:
             }
         )
 
-    def buckets(self, signal: Signal, *, with_sum: bool = False) -> str:
-        window = self._settings.latency_window_seconds
+    def buckets(self, signal: Signal, window_seconds: int, *, with_sum: bool = False) -> str:
+        """A histogram's buckets; empty where no engine has one of it."""
 
         def rate(counter: Metric, *labels: str) -> str:
-            return f"{self._max(counter, *labels)} (rate({self._selector(counter)}[{window}s]))"
+            return f"{self._max(counter, *labels)} (rate({self._selector(counter)}[{window_seconds}s]))"
 
-        histograms = self._metrics(signal)
+        # A ratio of two counters has no buckets.
+        histograms = [metric for metric in self._metrics(signal) if metric.divided_by is None]
         chain = self._chain([replace(each, name=f"{each.name}_bucket") for each in histograms], lambda m: rate(m, "le"))
         if not chain:
             return ""

@@ -17,7 +17,12 @@ from autoscaler.replay.outcomes import RequestOutcomes
 from autoscaler.replay.replica_set import ReplicaSet
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample
 from autoscaler.replay.seen_starts import SeenStarts
-from autoscaler.replay.serving_counters import INTER_TOKEN_LATENCY_EDGES, TIME_TO_FIRST_TOKEN_EDGES, ServingSnapshot
+from autoscaler.replay.serving_counters import (
+    INTER_TOKEN_LATENCY_EDGES,
+    REQUEST_LENGTH_EDGES,
+    TIME_TO_FIRST_TOKEN_EDGES,
+    ServingSnapshot,
+)
 from autoscaler.replay.simulated_pool import CountChange, PoolSetup
 from autoscaler.replay.trace_load import LoadBins
 from policies.cold_start import ObservedStart
@@ -238,4 +243,6 @@ class FluidPool:
             inter_token_latency_seconds=0.0,
             time_per_output_token_counts=(0.0,) * (len(INTER_TOKEN_LATENCY_EDGES) + 1),
             time_per_output_token_seconds=0.0,
+            prompt_length_counts=(0,) * (len(REQUEST_LENGTH_EDGES) + 1),
+            answer_length_counts=(0,) * (len(REQUEST_LENGTH_EDGES) + 1),
         )

@@ -16,6 +16,11 @@ INTER_TOKEN_LATENCY_EDGES = (
     *(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5),
     *(5.0, 7.5, 10.0, 20.0, 40.0, 80.0),
 )
+# In tokens; there they end at the largest model length.
+REQUEST_LENGTH_EDGES = (
+    *(1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0),
+    *(1000.0, 2000.0, 5000.0, 10_000.0, 20_000.0, 50_000.0, 100_000.0),
+)
 
 
 class LatencyHistogram:
@@ -65,12 +70,15 @@ class ServingSnapshot:
     inter_token_latency_seconds: float
     time_per_output_token_counts: tuple[float, ...]  # one observation a request
     time_per_output_token_seconds: float
+    prompt_length_counts: tuple[int, ...]  # of finished requests, as the next
+    answer_length_counts: tuple[int, ...]
 
 
 class ServingCounters:
     """The counters of one replica; they only grow."""
 
     __slots__ = (
+        "answer_lengths",
         "finished_generation_tokens",
         "finished_prompt_tokens",
         "finished_requests",
@@ -79,6 +87,7 @@ class ServingCounters:
         "preemptions",
         "prefix_hit_tokens",
         "prefix_queried_tokens",
+        "prompt_lengths",
         "prompt_tokens",
         "time_per_output_token",
         "time_to_first_token",
@@ -96,6 +105,8 @@ class ServingCounters:
         self.time_to_first_token = LatencyHistogram(TIME_TO_FIRST_TOKEN_EDGES)
         self.inter_token_latency = LatencyHistogram(INTER_TOKEN_LATENCY_EDGES)
         self.time_per_output_token = LatencyHistogram(INTER_TOKEN_LATENCY_EDGES)
+        self.prompt_lengths = [0] * (len(REQUEST_LENGTH_EDGES) + 1)
+        self.answer_lengths = [0] * (len(REQUEST_LENGTH_EDGES) + 1)
 
     def snapshot(self, running_requests: int, waiting_requests: int, kv_cache_usage: float) -> ServingSnapshot:
         """The counters as they stand, with the gauges of the same moment."""
@@ -116,4 +127,6 @@ class ServingCounters:
             inter_token_latency_seconds=self.inter_token_latency.seconds,
             time_per_output_token_counts=tuple(self.time_per_output_token.counts),
             time_per_output_token_seconds=self.time_per_output_token.seconds,
+            prompt_length_counts=tuple(self.prompt_lengths),
+            answer_length_counts=tuple(self.answer_lengths),
         )

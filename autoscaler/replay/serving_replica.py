@@ -17,6 +17,7 @@ from typing import TypeAlias
 from autoscaler.replay.replica_profile import ReplicaProfile
 from autoscaler.replay.serving_counters import (
     INTER_TOKEN_LATENCY_EDGES,
+    REQUEST_LENGTH_EDGES,
     TIME_TO_FIRST_TOKEN_EDGES,
     ServingCounters,
     ServingSnapshot,
@@ -365,6 +366,8 @@ class ServingReplica:
             counters.finished_requests += 1
             counters.finished_prompt_tokens += inputs
             counters.finished_generation_tokens += outputs
+            counters.prompt_lengths[bisect_left(REQUEST_LENGTH_EDGES, inputs)] += 1
+            counters.answer_lengths[bisect_left(REQUEST_LENGTH_EDGES, outputs)] += 1
             if outputs > 1 and first_token_at is not None:
                 gap = (now_seconds - first_token_at) / (outputs - 1)
                 if not answers.low < gap <= answers.high:

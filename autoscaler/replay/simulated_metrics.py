@@ -17,11 +17,17 @@ from autoscaler.observers.pod_memory import PodMemory
 from autoscaler.observers.pool_means import Distribution, latency
 from autoscaler.observers.pool_signals import PoolMemory, TickTrouble, read_pool
 from autoscaler.observers.replica_signals import PAGE_SIGNALS, take_values
+from autoscaler.observers.request_lengths import SeenLengths, tells_lengths
 from autoscaler.observers.request_means import BoundedMean, HitShare
 from autoscaler.observers.steady_lag import SteadyLag
 from autoscaler.replay.promql_reading import Expression, NotUnderstoodError, read_promql
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample
-from autoscaler.replay.serving_counters import INTER_TOKEN_LATENCY_EDGES, TIME_TO_FIRST_TOKEN_EDGES, ServingSnapshot
+from autoscaler.replay.serving_counters import (
+    INTER_TOKEN_LATENCY_EDGES,
+    REQUEST_LENGTH_EDGES,
+    TIME_TO_FIRST_TOKEN_EDGES,
+    ServingSnapshot,
+)
 from autoscaler.replay.simulated_prometheus import SimulatedPrometheus, unsimulated_metrics
 from policies.capacity.objectives import LatencyObjectives
 from policies.observation import MetricsObservation, PoolLatency, QueryUnknown, QueryValue
@@ -31,6 +37,8 @@ from policies.signals import Signal
 RATE_WINDOW_SECONDS = 60.0
 LATENCY_WINDOW_SECONDS = 120.0
 REQUEST_WINDOW_SECONDS = 300.0
+# How often the live observer asks for what changes slowly.
+SLOW_INTERVAL_SECONDS = 60.0
 
 _COUNTERS: Mapping[Signal, Callable[[ServingSnapshot], int]] = {
     Signal.PROMPT_TOKENS: lambda page: page.prompt_tokens,
@@ -52,6 +60,8 @@ class SimulatedMetrics:
         self._prompt_tokens = BoundedMean()
         self._generated_tokens = BoundedMean()
         self._prefix_hits = HitShare()
+        self._lengths = SeenLengths()
+        self._lengths_at_seconds = -math.inf if tells_lengths(engine) else math.inf
 
     def observe(self, query: PoolQuery, gateway_queue: int, now_seconds: float) -> MetricsObservation:
         """The pool at one tick. The user's PromQL is asked of the replicas' pages; `gateway_queue` is the answer of
@@ -71,6 +81,7 @@ class SimulatedMetrics:
             fresh_replicas=reading.fresh_replicas,
             prompt_tokens_per_request=self._prompt_tokens.value,
             generation_tokens_per_request=self._generated_tokens.value,
+            request_lengths=self._lengths.value,
             prefix_cache_hit_share=self._prefix_hits.value,
             latency=self._latency(query.objectives, now_seconds),
             warnings=reading.warnings,
@@ -133,6 +144,11 @@ class SimulatedMetrics:
         self._generated_tokens.update(generated, requests, now_seconds)
         hits = _increase(windows, lambda page: page.prefix_hit_tokens)
         self._prefix_hits.update(hits, _increase(windows, lambda page: page.prefix_queried_tokens))
+        if requests and now_seconds - self._lengths_at_seconds >= SLOW_INTERVAL_SECONDS:
+            self._lengths_at_seconds = now_seconds
+            prompt_counts = _buckets(REQUEST_LENGTH_EDGES, windows, lambda page: page.prompt_length_counts)
+            answer_counts = _buckets(REQUEST_LENGTH_EDGES, windows, lambda page: page.answer_length_counts)
+            self._lengths.update(_per_second(prompt_counts), _per_second(answer_counts), now_seconds)
 
     def _latency(self, objectives: LatencyObjectives | None, now_seconds: float) -> PoolLatency:
         windows = list(self._pages.windows(now_seconds, LATENCY_WINDOW_SECONDS))
@@ -183,3 +199,7 @@ def _buckets(
         earlier = map(sum, zip(*(counts(first.page) for first, _ in windows), strict=True))
         added = list(map(sub, later, earlier))
     return dict(zip((*edges, math.inf), accumulate(added), strict=True))
+
+
+def _per_second(counts: Mapping[float, float]) -> dict[float, float]:
+    return {edge: count / REQUEST_WINDOW_SECONDS for edge, count in counts.items()}

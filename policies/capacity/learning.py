@@ -15,6 +15,7 @@ from policies.capacity.fit import FittedLaw, fit
 from policies.capacity.learned_capacity import LearnedCapacity
 from policies.capacity.memory import CapacityMemory, SmoothedRates
 from policies.capacity.objectives import LatencyObjectives
+from policies.capacity.request_lengths import USUAL_LENGTHS
 from policies.capacity.samples import LoadSample, total_weight, with_sample
 from policies.capacity.solve import TypicalRequest, expected_capacity
 from policies.capacity.utilization import safe_utilization, trimmed
@@ -243,7 +244,9 @@ def _capacity(
         return memory.capacity
     size = known_signal(metrics, Signal.KV_CACHE_CAPACITY_TOKENS)
     kv_cache_tokens = size.mean if isinstance(size, PoolSignal) else None
-    found = expected_capacity(memory.laws, request, objectives, kv_cache_tokens)
+    found = expected_capacity(
+        memory.laws, request, objectives, kv_cache_tokens, metrics.request_lengths or USUAL_LENGTHS
+    )
     error = min(found.relative_error, LARGEST_ERROR)
     caution = 1.0 / (1.0 + max(0.0, error - ORDINARY_ERROR))
     return LearnedCapacity(

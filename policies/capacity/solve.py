@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from policies.capacity.fit import FittedLaw, Vector
 from policies.capacity.objectives import LatencyObjectives
+from policies.capacity.request_lengths import USUAL_LENGTHS, RequestLengths
 from policies.capacity.step_time import STEP_PROMPT_TOKENS, StepLoad
-from policies.capacity.tail import slow_token_seconds
+from policies.capacity.tail import SAFE_SLOW_SHARE, slow_share
 
 # The largest batch of the engines by default.
 MAXIMUM_SEQUENCES = 1024.0
@@ -52,14 +53,18 @@ class CapacityAtObjectives:
 
 
 def expected_capacity(
-    laws: Sequence[FittedLaw], request: TypicalRequest, objectives: LatencyObjectives, kv_cache_tokens: float | None
+    laws: Sequence[FittedLaw],
+    request: TypicalRequest,
+    objectives: LatencyObjectives,
+    kv_cache_tokens: float | None,
+    lengths: RequestLengths = USUAL_LENGTHS,
 ) -> CapacityAtObjectives:
     """The mean over the laws that may be the pool's, by their likelihood; that they differ is part of the error.
 
     Mean and error are of a request's share of a replica, not of the rate: that is what the work that arrives is counted
     in, and a law by which a replica could do far more is little reason to give it less.
     """
-    solved = [(law.likelihood, solve(law, request, objectives, kv_cache_tokens)) for law in laws]
+    solved = [(law.likelihood, solve(law, request, objectives, kv_cache_tokens, lengths)) for law in laws]
     total = sum(likelihood for likelihood, _ in solved)
 
     def mean(value: Callable[[CapacityAtObjectives], float]) -> float:
@@ -78,13 +83,17 @@ def expected_capacity(
 
 
 def solve(
-    fitted: FittedLaw, request: TypicalRequest, objectives: LatencyObjectives, kv_cache_tokens: float | None
+    fitted: FittedLaw,
+    request: TypicalRequest,
+    objectives: LatencyObjectives,
+    kv_cache_tokens: float | None,
+    lengths: RequestLengths = USUAL_LENGTHS,
 ) -> CapacityAtObjectives:
     """The largest load at which mean time per output token, mean time to first token and KV cache keep their limits.
 
     With D sequences decoding, and each request generating O tokens, a step sees D / O prompts begin; so the step's time
-    T, and the requests per second D / (O T), are functions of D alone. For the slow requests (`tail.py`) it is solved
-    once more.
+    T, and the requests per second D / (O T), are functions of D alone. For the slow requests (`tail.py`), of whom there
+    are more the more lengths differ, it is solved once more.
     """
     limit = MAXIMUM_SEQUENCES
     if kv_cache_tokens:
@@ -98,7 +107,8 @@ def solve(
 
     def is_safe(decoding: float) -> bool:
         load = load_of(decoding, request)
-        return slow_token_seconds(fitted.parts(load), load, request.generated_tokens) <= token
+        parts = fitted.parts(load)
+        return slow_share(parts, load, request.generated_tokens, lengths, token) <= SAFE_SLOW_SHARE
 
     decoding = _largest(is_within, limit)
     safe = _largest(is_safe, decoding)

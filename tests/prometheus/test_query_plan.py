@@ -82,6 +82,10 @@ class Traffic:
             lines.append(f'{name}inter_token_latency_seconds_bucket{{engine="0",le="{text}"}} {count}')
             lines.append(f'{name}time_to_first_token_seconds_bucket{{engine="0",le="{text}"}} {count / 20}')
             lines.append(f'{name}request_time_per_output_token_seconds_bucket{{engine="0",le="{text}"}} {count / 20}')
+        # Nine of ten requests are short, and the tenth is long.
+        for edge, share in (("50", 0.0), ("100", 0.9), ("500", 0.9), ("1000", 1.0), ("+Inf", 1.0)):
+            lines.append(f'{name}request_prompt_tokens_bucket{{engine="0",le="{edge}"}} {100 * share * requests}')
+            lines.append(f'{name}request_generation_tokens_bucket{{engine="0",le="{edge}"}} {100 * share * requests}')
         # The mean of the requests is not that of the gaps: shorter answers come more slowly.
         spent = requests * 2 * self.latency_seconds
         lines.append(f'{name}request_time_per_output_token_seconds_sum{{engine="0"}} {spent}')
@@ -212,7 +216,7 @@ def is_settled(observation: MetricsObservation) -> bool:
     """Whether every replica has a rate and the slow queries have been answered."""
     finished = observation.signals[Signal.REQUESTS_FINISHED]
     has_slow = observation.prompt_tokens_per_request is not None and observation.latency.inter_token_latency_p99_seconds
-    return finished.unknown_replicas == 0 and bool(has_slow)
+    return finished.unknown_replicas == 0 and bool(has_slow) and observation.request_lengths is not None
 
 
 def test_a_pool_of_vllm_is_read_whole(site: Site) -> None:
@@ -229,6 +233,9 @@ def test_a_pool_of_vllm_is_read_whole(site: Site) -> None:
     assert found.prompt_tokens_per_request == pytest.approx(100, rel=0.1)
     assert found.generation_tokens_per_request == pytest.approx(25, rel=0.1)
     assert found.prefix_cache_hit_share == pytest.approx(0.25, abs=0.02)
+    assert found.request_lengths is not None
+    assert found.request_lengths.prompt_variation == pytest.approx(1.42, abs=0.02)
+    assert [share for _, share in found.request_lengths.answers] == pytest.approx([0.9, 0.1], abs=0.01)
     assert found.latency.inter_token_latency_p50_seconds == pytest.approx(0.0375, abs=0.001)
     assert found.latency.inter_token_latency_p99_seconds == pytest.approx(0.04975, abs=0.001)
     assert found.warnings == ()

@@ -33,7 +33,6 @@ COLD_START_SECONDS = 120.0
 POLICY: Mapping[str, Any] = {
     "mode": "Scale",
     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "vllm-chat"},
-    "engine": "vllm",
     "minReplicas": 2,
     "maxReplicas": 24,
     "signals": {
@@ -57,6 +56,7 @@ class Story:
     faults: Sequence[Fault] = ()
     cold_start_seconds: float = COLD_START_SECONDS
     router: RouterName = RouterName.LEAST_LOADED
+    engine: str = "vllm"
 
     @property
     def minutes(self) -> float:
@@ -107,7 +107,7 @@ def tell(story: Story, policy: Mapping[str, Any] | None = None) -> Told:
         namespace="inference",
         name="chat",
         target_name="vllm-chat",
-        engine="vllm",
+        engine=story.engine,
         profile=built_in_profile(PROFILE),
         cold_start=ColdStart((ColdStartPhase("engine", story.cold_start_seconds, 0.0),)),
         objectives=OBJECTIVES,
@@ -116,7 +116,9 @@ def tell(story: Story, policy: Mapping[str, Any] | None = None) -> Told:
     )
     ends_at = STARTS_AT_SECONDS + 60.0 * story.minutes
     result = replay(
-        ReconciledPolicy([_scaler({**POLICY, **story.policy, **(policy or {})})], reporters=[notes]),
+        ReconciledPolicy(
+            [_scaler({**POLICY, "engine": story.engine, **story.policy, **(policy or {})})], reporters=[notes]
+        ),
         setup,
         _requests(story),
         ReplayRun(STARTS_AT_SECONDS, ends_at, faults=tuple(story.faults)),

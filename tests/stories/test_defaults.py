@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from autoscaler.observers import pod_memory, pool_signals, steady_lag
 from autoscaler.observers.pod_memory import Good, PodMemory, ScrapeInterval
 from autoscaler.observers.standstills import Standing, Standstills
+from autoscaler.replay import simulated_metrics
 from autoscaler.replay.cold_start import ColdStart, ColdStartPhase
 from autoscaler.replay.faults import OtherColdStart, PrometheusOutage, UnscrapedReplicas
 from policies import cold_start, decision, sight
@@ -108,7 +109,9 @@ LEARNING = Story(
     "",
     waves(30, 3, 6, 4),
     policy={"objectives": {}, "signals": {"tokensInFlight": {}, "kvCache": {}}},
+    engine="sglang",
 )
+ALIKE = replace(LEARNING, name="alike", engine="vllm")
 
 SHARED = {story.name: story for story in (STEP, LATE, BAD_NODE)}
 
@@ -330,10 +333,18 @@ DEFAULTS = (
     pytest.param(
         Default(
             LEARNING,
-            lambda kept, out: hours(out) > 1.1 * hours(kept) and attainment(kept) > 99.5,
+            lambda kept, out: hours(out) > 1.2 * hours(kept) and attainment(kept) > 99.5,
             take_out=no_trim,
         ),
-        id="the safe utilisation is trimmed: at its prior for ever this pool pays for a tenth more",
+        id="the safe utilisation is trimmed: an engine that tells no lengths pays for a quarter more without",
+    ),
+    pytest.param(
+        Default(
+            ALIKE,
+            lambda kept, out: hours(out) > 1.1 * hours(kept) and attainment(kept) > 99.5,
+            take_out=constant(simulated_metrics, "tells_lengths", lambda engine: False),
+        ),
+        id="how much requests differ in length is read: taken as usual, those that are alike cost a tenth more",
     ),
 )
 

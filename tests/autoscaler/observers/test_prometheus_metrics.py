@@ -11,6 +11,7 @@ from autoscaler.observers.prometheus_metrics import PrometheusMetricsObserver
 from autoscaler.observers.workload import LivePod
 from autoscaler.prometheus.answer import FailureKind, LabelledValue, PrometheusFailure
 from autoscaler.prometheus.settings import QuerySettings
+from policies.capacity.request_lengths import RequestLengths
 from policies.observation import (
     MetricsObservation,
     ObservationUnavailable,
@@ -828,6 +829,15 @@ def test_latency_of_the_pool_from_its_workloads_buckets() -> None:
     assert latency.inter_token_latency_p99_seconds == pytest.approx(0.0099)
     assert latency.inter_token_latency_evenness_floor == pytest.approx(1.98)
     assert (latency.time_to_first_token_p99_seconds, latency.is_censored) == (10.0, True)
+
+
+def test_lengths_of_the_pools_requests_from_its_workloads_buckets() -> None:
+    scene, pool = two_replicas()
+    buckets = {"1000.0": 0.0, "2000.0": 2.0, "+Inf": 2.0}
+    scene.extra_rows["promptTokensPerRequest"] = workload_rows("le", buckets)
+    assert minutes(scene, pool, 1).request_lengths is None, "prompts alone say nothing"
+    scene.extra_rows["generationTokensPerRequest"] = workload_rows("le", buckets)
+    assert minutes(scene, pool, 1).request_lengths == RequestLengths(0.0, ((1.0, 1.0),))
 
 
 def test_slow_answers_outlive_a_failure_but_not_two_and_a_half_minutes() -> None:

@@ -23,7 +23,7 @@ SETTINGS = QuerySettings()
 def test_the_number_of_questions_does_not_depend_on_engines_or_namespaces(engines: tuple[str, ...]) -> None:
     plan = plan_queries(engines, {f"team-{number}" for number in range(1000)}, SETTINGS)
     assert len(plan.every_tick) <= 9
-    assert len(plan.slow) <= 8
+    assert len(plan.slow) <= 10
     for question in [*plan.every_tick.values(), *plan.slow.values()]:
         assert is_self_contained(question.promql)
         assert len(question.promql) < 16_000
@@ -47,6 +47,15 @@ def test_a_counter_becomes_a_rate_before_anything_is_added_up() -> None:
     assert promql == (
         'sum by (namespace, pod) (max by (namespace, pod) (rate(nv_inference_request_success{namespace="a"}[60s])))'
     )
+
+
+def test_lengths_are_asked_for_where_an_engine_has_histograms_of_them_and_not_two_counters() -> None:
+    slow = plan_queries(["tensorrt-llm", "sglang", "triton-tensorrt-llm"], ["a"], SETTINGS).slow
+    assert not {Purpose.PROMPT_LENGTHS, Purpose.ANSWER_LENGTHS} & set(slow)
+    slow = plan_queries(["tensorrt-llm", "vllm"], ["a"], SETTINGS).slow
+    assert 'rate(vllm:request_prompt_tokens_bucket{namespace="a"}[300s])' in slow[Purpose.PROMPT_LENGTHS].promql
+    assert 'rate(vllm:request_generation_tokens_bucket{namespace="a"}[300s])' in slow[Purpose.ANSWER_LENGTHS].promql
+    assert "trtllm" not in slow[Purpose.PROMPT_LENGTHS].promql
 
 
 def test_where_all_samples_come_late_a_rates_window_ends_where_they_do() -> None:
