@@ -15,6 +15,8 @@ from policies.capacity.tail import SAFE_SLOW_SHARE, slow_share
 # The largest batch of the engines by default.
 MAXIMUM_SEQUENCES = 1024.0
 BISECTIONS = 16
+# Of the likeliest law's: less of a law changes nothing that is seen.
+LEAST_LIKELIHOOD = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ def expected_capacity(
     Mean and error are of a request's share of a replica, not of the rate: that is what the work that arrives is counted
     in, and a law by which a replica could do far more is little reason to give it less.
     """
-    solved = [(law.likelihood, solve(law, request, objectives, kv_cache_tokens, lengths)) for law in laws]
+    likely = [law for law in laws if law.likelihood >= LEAST_LIKELIHOOD * laws[0].likelihood]
+    solved = [(law.likelihood, solve(law, request, objectives, kv_cache_tokens, lengths)) for law in likely]
     total = sum(likelihood for likelihood, _ in solved)
 
     def mean(value: Callable[[CapacityAtObjectives], float]) -> float:
