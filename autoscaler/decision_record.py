@@ -231,11 +231,14 @@ def _with_whole_signals(document: JsonObject) -> JsonObject:
 def differences(record: DecisionRecord) -> tuple[str, ...]:
     """Decides the record's input again; one sentence for each part of the decision that comes out otherwise.
 
-    The record's `time`, by which a person looks for it, is compared with the input's too.
+    The record's `time`, by which a person looks for it, is compared with the input's too. A damaged input may be one
+    that nobody could have decided: a moment beyond the calendar, a replica that can do nothing.
     """
-    again = record.model_copy(
-        update={"time": _time_of(record.input), "decision": _recorded(record.input, decide(record.input))}
-    )
+    try:
+        decided = _recorded(record.input, decide(record.input))
+    except (ArithmeticError, ValueError, OSError) as error:
+        return (f"input: it cannot be decided: {error}",)
+    again = record.model_copy(update={"time": _time_of(record.input), "decision": decided})
     before, after = record.document(), again.document()
     return tuple(each for part in ("time", "decision") for each in _differences(part, before[part], after[part]))
 

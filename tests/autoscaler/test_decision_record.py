@@ -170,6 +170,34 @@ def test_a_changed_record_is_found(path: str, value: Any, difference: str) -> No
     assert any(each.startswith(difference) for each in found), found
 
 
+BY_THE_CALENDAR = a_record(
+    a_decision_report(
+        scaler=a_scaler(schedules=[{"name": "day", "start": "0 8 * * *", "end": "0 18 * * *", "minReplicas": 2}])
+    )
+)
+BY_WHAT_IS_LEARNED = a_record(a_decision_report(scaler=a_scaler(signals={"tokensInFlight": {}}, objectives={})))
+A_REPLICA_THAT_HOLDS_NOTHING = {
+    "prefillTokensPerSecond": 9000.0,
+    "decodeTokensPerSecond": 900.0,
+    "tokensInFlight": 0.0,
+    "safeUtilization": 0.7,
+}
+
+
+@pytest.mark.parametrize(
+    ("record", "path", "value"),
+    [
+        pytest.param(BY_THE_CALENDAR, "input.nowSeconds", 1e12, id="a year of five digits"),
+        pytest.param(BY_THE_CALENDAR, "input.nowSeconds", 1e17, id="a moment beyond the clock"),
+        pytest.param(BY_THE_CALENDAR, "input.nowSeconds", 2.0**63, id="a moment beyond all integers"),
+        pytest.param(BY_WHAT_IS_LEARNED, "input.learnedCapacity", A_REPLICA_THAT_HOLDS_NOTHING, id="no capacity"),
+    ],
+)
+def test_a_damaged_input_that_nobody_could_have_decided_is_found(record: DecisionRecord, path: str, value: Any) -> None:
+    (found,) = differences(reading(changed(record, path, value)))
+    assert found.startswith("input: it cannot be decided: ")
+
+
 def test_times_and_messages_of_the_write_are_not_part_of_the_decision() -> None:
     assert differences(reading(changed(a_record(), "actuation.message", "something else"))) == ()
 
