@@ -63,4 +63,16 @@ KNOWN_LAWS: tuple[StepTimeLaw, ...] = (
         experts=15 * MILLI,
         active_expert_share=1 / 32,
     ),
+    StepTimeLaw(
+        name="mixture of experts on two accelerators",
+        overhead=2 * MILLI,
+        per_sequence=50 * MICRO,
+        weights=2 * MILLI,
+        per_prefill=27 * MICRO,
+        per_decode=20 * MICRO,
+        per_context=3 * NANO,
+        per_pair=0.3 * NANO,
+        experts=7 * MILLI,
+        active_expert_share=1 / 32,
+    ),
 )

@@ -16,7 +16,7 @@ from policies.capacity.learned_capacity import LearnedCapacity
 from policies.capacity.memory import CapacityMemory, SmoothedRates
 from policies.capacity.objectives import LatencyObjectives
 from policies.capacity.request_lengths import USUAL_LENGTHS
-from policies.capacity.samples import LoadSample, total_weight, with_sample
+from policies.capacity.samples import LoadSample, context_share, total_weight, with_sample
 from policies.capacity.solve import TypicalRequest, expected_capacity
 from policies.capacity.utilization import safe_utilization, trimmed
 from policies.load.work_rate import WorkRate, request_shape, work_rate
@@ -239,9 +239,11 @@ def _capacity(
     memory: CapacityMemory, metrics: MetricsObservation, objectives: LatencyObjectives
 ) -> LearnedCapacity | None:
     windows = total_weight(memory.samples)
-    request = None if memory.rates is None else _typical_request(memory.rates, metrics)
-    if windows < LEAST_WINDOWS or not memory.laws or request is None:
+    now = None if memory.rates is None else _typical_request(memory.rates, metrics)
+    if windows < LEAST_WINDOWS or not memory.laws or now is None:
         return memory.capacity
+    tokens = now.computed_prompt_tokens + now.cached_prompt_tokens + now.generated_tokens
+    request = replace(now, context_tokens=context_share(memory.samples) * tokens)
     size = known_signal(metrics, Signal.KV_CACHE_CAPACITY_TOKENS)
     kv_cache_tokens = size.mean if isinstance(size, PoolSignal) else None
     found = expected_capacity(

@@ -412,6 +412,9 @@ LEARNED = replace(STEADY, samples=MEASURED, laws=fit(MEASURED))
         ),
         pytest.param(LEARNED, 11_500.0, with_totals(kv_cache_capacity_tokens=4 * 11_500.0), id="a small KV cache"),
         pytest.param(LEARNED, None, absent(Signal.KV_CACHE_CAPACITY_TOKENS), id="a KV cache of unknown size"),
+        pytest.param(
+            LEARNED, 1e6, with_totals(kv_cache_used_tokens=4 * 60_000.0), id="a minute of long requests says little"
+        ),
     ],
 )
 def test_the_capacity_is_what_the_laws_say_with_doubt_taken_off(

@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from policies.capacity.samples import LARGEST_WEIGHT, MAXIMUM_CLASSES, LoadSample, total_weight, with_sample
+from policies.capacity.samples import (
+    LARGEST_WEIGHT,
+    MAXIMUM_CLASSES,
+    LoadSample,
+    context_share,
+    total_weight,
+    with_sample,
+)
 
 SAMPLE = LoadSample(1.0, 0.02, 1000.0, 4.0, 2300.0, 2000.0, 0.0)
 
@@ -61,10 +68,10 @@ def test_a_sample_of_a_slower_replica_is_of_the_same_steps() -> None:
     assert replace(SAMPLE, weight=0.05).slower(1.5, 0.1).weight == 0.05
 
 
-def test_a_window_of_half_the_load_is_not_quiet() -> None:
-    half = replace(SAMPLE, generated_tokens_per_second=500.0)
-    less = replace(SAMPLE, generated_tokens_per_second=499.0)
-    weights = [with_sample((SAMPLE,), new)[-1].weight for new in (half, less)]
+def test_a_window_of_seven_tenths_of_the_load_is_not_quiet() -> None:
+    enough = replace(SAMPLE, generated_tokens_per_second=700.0)
+    less = replace(SAMPLE, generated_tokens_per_second=699.0)
+    weights = [with_sample((SAMPLE,), new)[-1].weight for new in (enough, less)]
     assert weights == [pytest.approx(0.5 ** (1 / 90)), pytest.approx(0.5 ** (0.1 / 90))]
 
 
@@ -73,3 +80,27 @@ def test_no_more_is_kept_than_a_status_holds() -> None:
     assert len(found) == MAXIMUM_CLASSES
     assert found[-1].generated_tokens_per_second == pytest.approx(10.0 * 1.15**39)
     assert total_weight(found) < MAXIMUM_CLASSES
+
+
+@pytest.mark.parametrize(
+    ("samples", "share"),
+    [
+        pytest.param([SAMPLE], 2300 / 2250, id="2300 tokens held, of prompts of 2000 and answers of 250"),
+        pytest.param([replace(SAMPLE, prompt_tokens=500.0, cached_tokens=1500.0)], 2300 / 2250, id="cached ones count"),
+        pytest.param(
+            [SAMPLE, replace(SAMPLE, weight=3.0, context_tokens=1900.0)], 2000 / 2250, id="a mean over all windows"
+        ),
+        pytest.param(
+            [
+                SAMPLE,
+                replace(SAMPLE, prompts_per_second=12.0, generated_tokens_per_second=3000.0, context_tokens=1900.0),
+            ],
+            2000 / 2250,
+            id="by the requests that began in them",
+        ),
+        pytest.param([replace(SAMPLE, prompts_per_second=0.0)], 1.0, id="no request began"),
+        pytest.param([], 1.0, id="nothing was measured"),
+    ],
+)
+def test_what_running_sequences_hold_of_their_requests(samples: list[LoadSample], share: float) -> None:
+    assert context_share(tuple(samples)) == pytest.approx(share)
