@@ -178,4 +178,4 @@ def _is_calm(situation: Situation, replicas: int) -> bool:
     counts = situation.decision_input.replicas
     is_settled = replicas == counts.spec == counts.status == counts.ready and situation.replaced_replicas == 0
     is_scaled = situation.parameters.mode is Mode.SCALE
-    return is_settled and counts.terminating == 0 and is_scaled and replicas > 0 and may_give_back(situation)
+    return is_settled and counts.terminating == 0 and is_scaled and may_give_back(situation)

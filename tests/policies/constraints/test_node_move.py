@@ -11,7 +11,7 @@ from policies.capacity_split import CapacityType
 from policies.constraints.node_move import LONGEST_REST_SECONDS, LOOKING_SECONDS, REST_SECONDS
 from policies.decision import ScalingDecision, decide
 from policies.decision_input import DecisionInput
-from policies.history import ScalingHistory, with_rescale
+from policies.history import MoveMemory, ScalingHistory, with_rescale
 from policies.node_move import NodeMove
 from policies.observation import ObservationUnavailable, ReplicaCounts
 from policies.reasons import Reason
@@ -353,3 +353,274 @@ def test_nobody_goes_while_a_rollout_goes_on() -> None:
     assert decide(decision_input).desired_replicas == 11
     pool.counts = replace(pool.counts, status=11)
     assert pool.tick().desired_replicas == 10
+
+
+SETTLED = MoveMemory(settled_since_seconds=NOW - 60.0)
+RESTING = MoveMemory(settled_since_seconds=NOW - 60.0, rests_until_seconds=NOW + 600.0, failures=1)
+UNDER_WAY = MoveMemory(moved_replicas=1, begun_at_seconds=NOW - 100.0, there_before=6, nodes_before=2, failures=3)
+ELEVEN = ReplicaCounts(11, 11, 10, starting=1)
+NO_ROOM = (
+    "2 nodes on demand beyond the floor: 3 replicas more for a while would move one to spot, and the maximum and the "
+)
+
+
+def a_look(memory: MoveMemory | None, **change: object) -> Pool:
+    """The pool with what is remembered of a move; of one under way, the one more has been written."""
+    has_more = memory is not None and memory.moved_replicas > 0
+    history = a_history(
+        node_move=memory,
+        last_desired_replicas=PLANNED + has_more,
+        last_seen_replicas=PLANNED + has_more,
+        replaced_replicas=int(has_more),
+    )
+    pool = Pool(history=history, counts=ELEVEN if has_more else ReplicaCounts(PLANNED, PLANNED, PLANNED))
+    for name, value in change.items():
+        setattr(pool, name, value)
+    return pool
+
+
+@pytest.mark.parametrize(
+    ("pool", "count", "reason", "message", "remembered"),
+    [
+        pytest.param(
+            a_look(None, offer=replace(OFFER, nodes_beyond_floor=0)),
+            10,
+            Reason.NOT_LIMITED,
+            "",
+            None,
+            id="all are where they should be: nothing to remember",
+        ),
+        pytest.param(
+            a_look(SETTLED, offer=None), 10, Reason.NOT_LIMITED, "", None, id="a calm before nothing is forgotten"
+        ),
+        pytest.param(
+            a_look(RESTING, offer=None),
+            10,
+            Reason.NOT_LIMITED,
+            "",
+            replace(RESTING, settled_since_seconds=None),
+            id="a rest is not",
+        ),
+        pytest.param(
+            a_look(replace(SETTLED, nodes_before=2), counts=ReplicaCounts(10, 10, 9, starting=1)),
+            10,
+            Reason.NOT_LIMITED,
+            "",
+            MoveMemory(nodes_before=2),
+            id="a replica that starts begins the calm anew",
+        ),
+        pytest.param(
+            a_look(replace(SETTLED, nodes_before=2), needed=14),
+            14,
+            Reason.NOT_LIMITED,
+            "",
+            MoveMemory(),
+            id="another count makes other nodes: what the last move left tells nothing any more",
+        ),
+        pytest.param(
+            a_look(None, offer=replace(OFFER, waits=True, because="one is empty")),
+            10,
+            Reason.NOT_LIMITED,
+            "2 nodes on demand beyond the floor: one is empty",
+            MoveMemory(settled_since_seconds=NOW),
+            id="it waits for what passes by itself, and the calm counts",
+        ),
+        pytest.param(
+            a_look(None, offer=replace(OFFER, surge_replicas=0, because="pods of others")),
+            10,
+            Reason.RETURN_REFUSED,
+            "2 nodes on demand beyond the floor: pods of others",
+            MoveMemory(settled_since_seconds=NOW),
+            id="what cannot be moved is said, and the calm counts",
+        ),
+        pytest.param(
+            a_look(SETTLED, offer=replace(OFFER, surge_replicas=3), more={"maxReplicas": 12}),
+            10,
+            Reason.RETURN_REFUSED,
+            NO_ROOM + "accelerators leave 2",
+            SETTLED,
+            id="three more with room for two",
+        ),
+        pytest.param(
+            a_look(SETTLED, offer=replace(OFFER, surge_replicas=2), more={"maxReplicas": 12}),
+            12,
+            Reason.RETURNING_TO_SPOT,
+            "12 asked for: 2 nodes on demand beyond the floor, "
+            "so that 2 more on spot take the place of as many on demand",
+            MoveMemory(moved_replicas=2, begun_at_seconds=NOW, there_before=6, nodes_before=2),
+            id="two more with room for two",
+        ),
+        pytest.param(
+            a_look(RESTING, offer=replace(OFFER, replicas_there=0)),
+            10,
+            Reason.RETURN_REFUSED,
+            "2 nodes on demand beyond the floor: what was to move one to spot did not come; tried again in 10 min",
+            RESTING,
+            id="it rests after one that did not come",
+        ),
+        pytest.param(
+            a_look(replace(RESTING, failures=2), offer=replace(OFFER, replicas_there=0)),
+            10,
+            Reason.RETURN_REFUSED,
+            "2 nodes on demand beyond the floor: what was to move one to spot did not come 2 times in a row "
+            "(do its pods select spot nodes, and tolerate their taints?); tried again in 10 min",
+            replace(RESTING, failures=2),
+            id="after two, and none has ever come",
+        ),
+        pytest.param(
+            a_look(replace(RESTING, failures=2)),
+            10,
+            Reason.RETURN_REFUSED,
+            "2 nodes on demand beyond the floor: what was to move one to spot did not come 2 times in a row; "
+            "tried again in 10 min",
+            replace(RESTING, failures=2),
+            id="after two, and others are there: it may be made for spot",
+        ),
+        pytest.param(
+            a_look(
+                replace(RESTING, to=CapacityType.ON_DEMAND, failures=2),
+                offer=NodeMove(CapacityType.ON_DEMAND, True, 0, nodes_beyond_floor=1, surge_replicas=1),
+            ),
+            10,
+            Reason.FLOOR_NOT_RESTORED,
+            "1 node on spot beyond the floor: what was to move one to on demand did not come 2 times in a row; "
+            "tried again in 10 min",
+            replace(RESTING, to=CapacityType.ON_DEMAND, failures=2),
+            id="a node on demand has no taints to ask for",
+        ),
+        pytest.param(
+            a_look(replace(RESTING, rests_until_seconds=NOW, failures=2)),
+            11,
+            Reason.RETURNING_TO_SPOT,
+            "11 asked for: 2 nodes on demand beyond the floor, "
+            "so that 1 more on spot takes the place of as many on demand",
+            MoveMemory(moved_replicas=1, begun_at_seconds=NOW, there_before=6, nodes_before=2, failures=2),
+            id="a rest ends at its end, and how often it failed is kept until one comes",
+        ),
+        pytest.param(
+            a_look(replace(SETTLED, settled_since_seconds=NOW - 59.0)),
+            10,
+            Reason.NOT_LIMITED,
+            "",
+            replace(SETTLED, settled_since_seconds=NOW - 59.0),
+            id="a second of calm is missing",
+        ),
+        pytest.param(
+            a_look(SETTLED, more={"behavior": {"scaleDown": {"stabilizationWindowSeconds": 61}}}),
+            10,
+            Reason.NOT_LIMITED,
+            "",
+            SETTLED,
+            id="to spot the calm is as long as the scale-down window",
+        ),
+        pytest.param(
+            a_look(
+                replace(SETTLED, to=CapacityType.ON_DEMAND),
+                offer=NodeMove(CapacityType.ON_DEMAND, True, 1, nodes_beyond_floor=5, surge_replicas=1),
+                more={"behavior": {"scaleDown": {"stabilizationWindowSeconds": 61}}},
+            ),
+            11,
+            Reason.RESTORING_FLOOR,
+            "11 asked for: 5 nodes on spot beyond the floor, "
+            "so that 1 more on demand takes the place of as many on spot",
+            MoveMemory(
+                moved_replicas=1, begun_at_seconds=NOW, there_before=1, nodes_before=5, to=CapacityType.ON_DEMAND
+            ),
+            id="to on demand it is a minute",
+        ),
+        pytest.param(
+            a_look(replace(SETTLED, nodes_before=2, failures=1)),
+            10,
+            Reason.RETURN_REFUSED,
+            "the way to spot is given up: the last one has left as many nodes on demand",
+            MoveMemory(rests_until_seconds=NOW + 2 * REST_SECONDS, failures=2),
+            id="the last one has left as many nodes",
+        ),
+        pytest.param(
+            a_look(replace(SETTLED, nodes_before=3, failures=4)),
+            11,
+            Reason.RETURNING_TO_SPOT,
+            "11 asked for: 2 nodes on demand beyond the floor, "
+            "so that 1 more on spot takes the place of as many on demand",
+            MoveMemory(moved_replicas=1, begun_at_seconds=NOW, there_before=6, nodes_before=2),
+            id="the last one has left one node fewer: what failed before it is forgotten",
+        ),
+        pytest.param(
+            a_look(UNDER_WAY, counts=ReplicaCounts(13, 13, 13), needed=13),
+            13,
+            Reason.NOT_LIMITED,
+            "",
+            None,
+            id="somebody else has set the count",
+        ),
+        pytest.param(
+            a_look(UNDER_WAY, is_seen=False),
+            11,
+            Reason.NOT_LIMITED,
+            "",
+            UNDER_WAY,
+            id="while nothing is seen it goes on as it is",
+        ),
+        pytest.param(
+            a_look(UNDER_WAY, is_seen=False, counts=ReplicaCounts(11, 11, 10, leaving=1)),
+            11,
+            Reason.RETURN_REFUSED,
+            "the way to spot is left: another count is wanted, or replicas are about to go",
+            None,
+            id="one that is about to go ends it, seen or not",
+        ),
+        pytest.param(
+            a_look(UNDER_WAY, needed=14),
+            14,
+            Reason.RETURN_REFUSED,
+            "the way to spot is left: another count is wanted, or replicas are about to go",
+            None,
+            id="growth ends it",
+        ),
+        pytest.param(
+            a_look(UNDER_WAY, more={"maxReplicas": 11}),
+            11,
+            Reason.RETURNING_TO_SPOT,
+            "11 asked for until all serve, so that 1 more on spot takes the place of as many on demand",
+            UNDER_WAY,
+            id="what has not come yet is waited for, also where the maximum leaves just the room",
+        ),
+        pytest.param(
+            a_look(replace(UNDER_WAY, begun_at_seconds=NOW - 359.0)),
+            11,
+            Reason.RETURNING_TO_SPOT,
+            "11 asked for until all serve, so that 1 more on spot takes the place of as many on demand",
+            replace(UNDER_WAY, begun_at_seconds=NOW - 359.0),
+            id="a second before a slow start's time is over",
+        ),
+        pytest.param(
+            a_look(replace(UNDER_WAY, begun_at_seconds=NOW - 360.0)),
+            10,
+            Reason.RETURN_REFUSED,
+            "the way to spot is given up: after 6 min they do not all serve on spot",
+            MoveMemory(rests_until_seconds=NOW + 8 * REST_SECONDS, failures=4),
+            id="it is over",
+        ),
+        pytest.param(
+            a_look(UNDER_WAY, counts=ReplicaCounts(11, 11, 11), offer=replace(OFFER, replicas_there=7)),
+            10,
+            Reason.RETURNING_TO_SPOT,
+            "all 11 serve: 1 more on spot takes the place of as many on demand",
+            MoveMemory(nodes_before=2, failures=3),
+            id="it has come: how often it failed is kept until it is known what it was good for",
+        ),
+    ],
+)
+def test_one_look_at_a_move(
+    pool: Pool, count: int, reason: Reason, message: str, remembered: MoveMemory | None
+) -> None:
+    decision = decide(pool.decision_input())
+    step = next(step for step in decision.steps if step.name == "nodeMove")
+    assert (step.after, step.reason, step.message, step.node_move) == (count, reason, message, remembered)
+    assert decision.next_history.node_move == remembered
+
+
+def test_a_pool_of_one_replica_moves_too() -> None:
+    pool = a_look(SETTLED, counts=ReplicaCounts(1, 1, 1), needed=1)
+    pool.history = replace(pool.history, last_desired_replicas=1, last_seen_replicas=1)
+    assert decide(pool.decision_input()).desired_replicas == 2
