@@ -9,6 +9,7 @@ import pytest
 from policies.bursts import KEPT_BURSTS, KEPT_SECONDS, Burst, BurstMemory, MeasuredLoad, measured_load, watch_bursts
 from policies.cold_start import ColdStart
 from policies.decision import decide
+from policies.observation import PoolLatency
 from policies.signals import Signal
 from policies.standing_for_bursts import StandingCapacity, share_of_height, standing_capacity
 from tests.builders import NOW, a_blackout, a_decision_input, a_policy, an_even_signal, an_observation
@@ -44,6 +45,9 @@ def watched(*needs: int | None, ready: int = 4, cold_start: ColdStart = TWO_MINU
         pytest.param([3, 9, 3, 8, 3], [seen(30.0, 30.0, 5, 9), seen(90.0, 30.0, 5, 8)], id="two of them"),
         pytest.param([3, 9, 9], [], id="one that is under way is not over"),
         pytest.param([9, 3, 3], [], id="of the first look nobody knows what was before it"),
+        pytest.param([7, 13, 7], [], id="of ten in calm, 1.3 times as many are no burst"),
+        pytest.param([7, 14, 7], [seen(30.0, 30.0, 10, 14)], id="1.4 times as many are one"),
+        pytest.param([0, 3, 0], [seen(30.0, 30.0, 1, 3)], id="two replicas more than the one that stands in calm"),
     ],
 )
 def test_short_bursts(needs: list[int | None], short: list[Burst]) -> None:
@@ -52,6 +56,24 @@ def test_short_bursts(needs: list[int | None], short: list[Burst]) -> None:
 
 def test_a_pool_that_wakes_up_has_no_burst() -> None:
     memory = watched(3, 9, 3, ready=0)
+    assert (memory.short, memory.under_way) == ((), None)
+
+
+def test_a_pool_of_one_replica_has_bursts() -> None:
+    (burst,) = watched(0, 3, 0, ready=1).short
+    assert burst.standing_replicas == 1
+
+
+def test_a_burst_of_exactly_a_day_ago_is_kept() -> None:
+    memory, calm = BurstMemory((seen(0.0, 60.0, 5, 9),)), MeasuredLoad(3.0, 3.0, None)
+    assert watch_bursts(memory, calm, 4, TWO_MINUTES, KEPT_SECONDS).short == memory.short
+    assert watch_bursts(memory, calm, 4, TWO_MINUTES, KEPT_SECONDS + 1.0).short == ()
+
+
+def test_a_burst_whose_work_is_not_known_to_its_end_is_none() -> None:
+    memory = BurstMemory()
+    for place, (need, work) in enumerate([(3.0, 3.0), (9.0, 9.0), (9.0, None), (3.0, 3.0)]):
+        memory = watch_bursts(memory, MeasuredLoad(need, work, None), 4, TWO_MINUTES, 30.0 * place)
     assert (memory.short, memory.under_way) == ((), None)
 
 
@@ -81,6 +103,21 @@ def test_no_more_than_a_day_and_two_dozen_are_kept() -> None:
             [seen(30.0, 30.0, 5, 9)],
             id="whatever the votes say, after two starts it is over",
         ),
+        pytest.param(
+            [(3.0, 10.0), (20.0, 30.0), (7.5, 10.0)],
+            [seen(30.0, 30.0, 5, 9)],
+            id="votes for half as many again as in calm are near enough to it",
+        ),
+        pytest.param(
+            [(3.0, 10.0), (20.0, 30.0), (20.0, 10.0), (20.0, 30.0), *[(20.0, 10.0)] * 8],
+            [],
+            id="after an end that was none the next is doubted as long",
+        ),
+        pytest.param(
+            [(3.0, 10.0), (20.0, 30.0), (20.0, 10.0), (20.0, 30.0), *[(20.0, 10.0)] * 9],
+            [seen(30.0, 90.0, 5, 9)],
+            id="and is believed after two starts of its own",
+        ),
         pytest.param([(3.0, 10.0), (3.0, 30.0), (3.0, 10.0)], [], id="many requests of which none is large"),
         pytest.param([(3.0, 10.0), *[(20.0, 30.0)] * 13, (9.0, 10.0)], [], id="it lasts"),
         pytest.param([(3.0, 0.0), (9.0, 30.0), (3.0, 0.0)], [seen(30.0, 30.0, 5, 9)], id="from nothing at all"),
@@ -89,8 +126,8 @@ def test_no_more_than_a_day_and_two_dozen_are_kept() -> None:
 def test_a_burst_is_measured_by_what_arrives(loads: list[tuple[float, float]], short: list[Burst]) -> None:
     memory = BurstMemory()
     for place, (need, arrivals) in enumerate(loads):
-        memory = watch_bursts(memory, MeasuredLoad(need, need, arrivals), 4, TWO_MINUTES, 30.0 * place)
-    assert memory.short == tuple(short)
+        memory = watch_bursts(memory, MeasuredLoad(need, need, arrivals), 4, TWO_MINUTES, NOW + 30.0 * place)
+    assert memory.short == tuple(replace(each, began_at_seconds=NOW + each.began_at_seconds) for each in short)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +174,7 @@ def test_extra_replicas_cost_their_hours() -> None:
         pytest.param([(4.0, None), (6.0, 30.0)], (4.1, 30.0), id="what was not known begins with its first value"),
         pytest.param([(4.0, 10.0), (None, 30.0)], (4.0, 10.0), id="where no vote has a value nothing moves"),
         pytest.param([(4.0, 10.0), (9.0, 30.0)], (4.0, 10.0), id="nor in a burst"),
+        pytest.param([(3.0, 10.0), *[(9.0, 30.0)] * 14], (9.0, 30.0), id="a burst that lasts is the new calm at once"),
     ],
 )
 def test_what_is_calm(loads: list[tuple[float | None, float | None]], calm: tuple[float, float]) -> None:
@@ -193,8 +231,9 @@ def test_the_load_is_what_votes_measure_and_what_arrives() -> None:
         Signal.WAITING_REQUESTS: an_even_signal(7.0, 4),
         Signal.REQUESTS_ARRIVED_RECENTLY: an_even_signal(12.0, 4),
     }
-    decision_input = a_decision_input(policy, an_observation(signals))
-    assert measured_load(decision_input, decide(decision_input).recommendations) == MeasuredLoad(7.0, 7.0, 12.0)
+    observation = replace(an_observation(signals), latency=PoolLatency(outside_objectives_share=0.02))
+    decision_input = a_decision_input(policy, observation)
+    assert measured_load(decision_input, decide(decision_input).recommendations) == MeasuredLoad(7.0, 7.0, 12.0, 0.02)
     blind = a_decision_input(a_policy(schedules=[always]), a_blackout())
     assert measured_load(blind, decide(blind).recommendations) == MeasuredLoad(None, None, None)
 
@@ -221,6 +260,7 @@ def a_served(needed: int, standing: int, outside_share: float | None) -> Burst:
         pytest.param([a_served(20, 20, None)] * 9, 0.95, id="what was not measured says nothing"),
         pytest.param([a_served(20, 0, 0.9)] * 9, 0.95, id="nor does one for which nothing stood"),
         pytest.param([a_served(20, 10, 0.9)] * 9, 0.95, id="nor one that was twice what stood for it"),
+        pytest.param([a_served(24, 20, 1.0)] * 24, 0.988, id="one of a fifth more than what stood still does"),
         pytest.param([a_served(20, 20, 0.21)] * 4, 1.02, id="three times as many: replicas do less than was thought"),
         pytest.param([a_served(20, 20, 0.21)] * 20, 1.036, id="the more of them the surer"),
         pytest.param([a_served(20, 20, 0.02)] * 4, 0.900, id="fewer: they do more"),

@@ -65,6 +65,7 @@ def test_nodes_on_spot_that_the_floor_does_not_allow(split: NodesOfSplit, beyond
         pytest.param(placed(a=2, b=2), ground(2, 0, per_node=2), 2, id="two a node: two more"),
         pytest.param(placed(a=2, b=1), ground(2, 0, per_node=2, room=1), 2, id="one fills the hole, one goes on spot"),
         pytest.param(placed(a=1, b=1, spot=1), ground(2, 1, floor=10), 1, id="what is on spot stays there"),
+        pytest.param(placed(a=1, b=1), ground(2, 0, room=1), 2, id="as many as two nodes have are worth it"),
         pytest.param(
             placed(a=1, b=1), ground(2, 0, room=1, empty=1, held_ready=1), 2, id="a node held ready is filled first"
         ),
@@ -123,6 +124,12 @@ def test_replicas_that_are_asked_for_to_mend_the_floor(
             id="a surge would fill the nodes on demand",
         ),
         pytest.param(
+            placed(a=1, b=1),
+            ground(2, 0, room=2),
+            "have room for 2 replicas more",
+            id="more than two nodes have are not",
+        ),
+        pytest.param(
             [PlacedReplica("x", "a", is_ready=True, others_on_node=1)],
             ground(2, 0),
             "there are pods of others too",
@@ -156,3 +163,37 @@ def test_where_spot_cannot_be_had_nothing_is_to_be_moved() -> None:
 def test_who_has_nothing_on_demand_has_nothing_to_move() -> None:
     """The nodes on demand are another scaler's: no word of it here, which would be one of want."""
     assert plan_move(placed(spot1=1, spot2=1), ground(4, 6)) == NodeMove(SPOT, can_buy=True, replicas_there=2)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "given", "found"),
+    [
+        pytest.param(
+            placed(a=1, b=1, c=1, spot=1),
+            ground(3, 1),
+            NodeMove(SPOT, True, replicas_there=1, nodes_beyond_floor=2, surge_replicas=1),
+            id="to spot",
+        ),
+        pytest.param(
+            placed(a=1, b=1, c=1, spot=1),
+            ground(3, 1, room=1, empty=1),
+            NodeMove(
+                SPOT,
+                True,
+                replicas_there=1,
+                nodes_beyond_floor=2,
+                because="1 empty on-demand node must go first",
+                waits=True,
+            ),
+            id="to spot, as soon as an emptied node has gone",
+        ),
+        pytest.param(
+            placed(a=1, spot=1, spot2=1),
+            ground(1, 2, to=ON_DEMAND, floor=50),
+            NodeMove(ON_DEMAND, True, replicas_there=1, nodes_beyond_floor=1, surge_replicas=1),
+            id="to on demand",
+        ),
+    ],
+)
+def test_all_that_is_said_of_a_move(replicas: list[PlacedReplica], given: MoveGround, found: NodeMove) -> None:
+    assert plan_move(replicas, given) == found

@@ -25,6 +25,8 @@ def test_the_safe_utilisation(safe_share: float, trim: float, utilization: float
         pytest.param(1.0, 0.70, 0.0, 0.65, 1.012, id="a calm minute under load: a little more"),
         pytest.param(1.0, 0.70, 0.001, 0.65, 1.004, id="two thirds of what is calm: a third of that"),
         pytest.param(1.0, 0.70, 0.0, 0.30, 1.0, id="a calm minute of replicas with little to do says nothing"),
+        pytest.param(1.0, 0.64, 0.0, 0.48, 1.012, id="three quarters of the safe load are enough to say something"),
+        pytest.param(1.0, 0.70, 0.0015, 0.65, 1.0009, id="what is just not calm any more: a little"),
         pytest.param(1.0, 0.70, 0.002, 0.65, 1.0006, id="between calm and tolerated: almost nothing"),
         pytest.param(1.0, 0.70, 0.003, 0.65, 1.0, id="what is tolerated: nothing"),
         pytest.param(1.0, 0.70, 0.02, 0.65, 0.9898, id="two percent outside: a little less"),

@@ -34,6 +34,8 @@ def burst(minutes_ago: float, needed: int, lasted_seconds: float = 240.0, calm: 
         pytest.param([burst(20, 10)] * 17 + [burst(20, 90)] * 3, 20, 89, id="three in twenty are served"),
         pytest.param([burst(20, 10)] * 19 + [burst(20, 90)], 20, 10, id="one in twenty is not worth its price"),
         pytest.param([burst(59, 12)], 1, 19, id="just within the hour"),
+        pytest.param([burst(60, 12)], 1, 19, id="an hour ago to the second"),
+        pytest.param([burst(110, 8), burst(50, 8)], 2, 10, id="an hour apart to the second"),
     ],
 )
 def test_how_many_stand_ready(bursts: list[Burst], count: int, replicas: int) -> None:
@@ -57,6 +59,20 @@ def test_how_many_stand_ready(bursts: list[Burst], count: int, replicas: int) ->
 )
 def test_none_stand_ready(memory: BurstMemory, within_seconds: float) -> None:
     assert recurring_bursts(memory, 90.0, within_seconds, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("calm_bare_need", "calm"),
+    [
+        pytest.param(7.0, 10, id="what is calm now"),
+        pytest.param(None, 4, id="what was calm before the last burst, where nothing is known of now"),
+    ],
+)
+def test_what_stands_in_the_calm_between_them(calm_bare_need: float | None, calm: int) -> None:
+    memory = BurstMemory((burst(40, 12, calm=9), burst(20, 12)), calm_bare_need=calm_bare_need)
+    found = recurring_bursts(memory, 90.0, HOUR, NOW)
+    assert found is not None
+    assert found.calm_replicas == calm
 
 
 def test_a_burst_that_is_under_way_is_the_last() -> None:
