@@ -12,7 +12,7 @@ from autoscaler.observers.answer_tables import AnswerTables
 from autoscaler.observers.metrics import PoolKey, PoolQuery
 from autoscaler.observers.prometheus_rows import WorkloadKey
 from autoscaler.observers.request_lengths import SeenLengths
-from autoscaler.observers.request_means import BoundedMean, HitShare
+from autoscaler.observers.request_means import HitShare, RequestMean
 from autoscaler.prometheus.quantiles import Quantile, evenness_floor, quantile, share_above
 from autoscaler.prometheus.query_plan import Part, Purpose
 from autoscaler.prometheus.workload_names import workload_of
@@ -29,8 +29,8 @@ class PoolMeans:
     """One pool's means over the last minutes; they stay as they are until something better is known."""
 
     def __init__(self) -> None:
-        self.prompt_tokens = BoundedMean()
-        self.generated_tokens = BoundedMean()
+        self.prompt_tokens = RequestMean()
+        self.generated_tokens = RequestMean()
         self.prefix_hits = HitShare()
         self.lengths = SeenLengths()
         self.latency = PoolLatency()
@@ -44,10 +44,12 @@ class PoolMeans:
         now_seconds: float,
     ) -> None:
         """Takes up the tables that have changed; latencies of an emptied table become unknown."""
+        window_seconds = float(tables.settings.request_window_seconds)
         if Purpose.REQUEST_SIZES in changed:
             sizes = _added(tables.parts.get(Purpose.REQUEST_SIZES, {}), workloads)
-            self.prompt_tokens.update(sizes.get(Part.PROMPT_TOKENS), sizes.get(Part.PROMPTS), now_seconds)
-            self.generated_tokens.update(sizes.get(Part.GENERATED_TOKENS), sizes.get(Part.GENERATIONS), now_seconds)
+            prompts, answers = sizes.get(Part.PROMPTS), sizes.get(Part.GENERATIONS)
+            self.prompt_tokens.update(sizes.get(Part.PROMPT_TOKENS), prompts, window_seconds, now_seconds)
+            self.generated_tokens.update(sizes.get(Part.GENERATED_TOKENS), answers, window_seconds, now_seconds)
         if Purpose.PREFIX_CACHE in changed:
             cache = _added(tables.parts.get(Purpose.PREFIX_CACHE, {}), workloads)
             self.prefix_hits.update(cache.get(Part.PREFIX_HITS), cache.get(Part.PREFIX_QUERIES))
@@ -55,6 +57,7 @@ class PoolMeans:
             self.lengths.update(
                 _added(tables.buckets.get(Purpose.PROMPT_LENGTHS, {}), workloads),
                 _added(tables.buckets.get(Purpose.ANSWER_LENGTHS, {}), workloads),
+                window_seconds,
                 now_seconds,
             )
         if LATENCIES & set(changed):

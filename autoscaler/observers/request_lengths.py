@@ -13,7 +13,6 @@ from policies.signals import Signal
 
 # With fewer a deviation would be the chance of a few odd requests.
 LEAST_REQUESTS = 200.0
-WINDOW_SECONDS = 300.0
 # What came so long ago counts 1 / e of what comes now: kinds of requests come and go with the hours.
 MEMORY_SECONDS = 900.0
 _BOTH = (Signal.PROMPT_TOKENS_PER_REQUEST, Signal.GENERATION_TOKENS_PER_REQUEST)
@@ -37,13 +36,13 @@ class SeenLengths:
         self._answers: dict[float, float] = {}
         self._at_seconds: float | None = None
 
-    def update(self, prompts: Rates, answers: Rates, now_seconds: float) -> None:
-        """A new window of five minutes. Nothing in it leaves the lengths as they are."""
+    def update(self, prompts: Rates, answers: Rates, window_seconds: float, now_seconds: float) -> None:
+        """A new window. Nothing in it leaves the lengths as they are."""
         if not prompts or not answers:
             return
         since = self._at_seconds
         # A clock that was set back makes a window of no length.
-        seconds = WINDOW_SECONDS if since is None else min(max(0.0, now_seconds - since), WINDOW_SECONDS)
+        seconds = window_seconds if since is None else min(max(0.0, now_seconds - since), window_seconds)
         self._at_seconds = now_seconds
         self._prompts = _with(self._prompts, prompts, seconds)
         self._answers = _with(self._answers, answers, seconds)

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-MINIMUM_REQUESTS = 20  # below it the mean is held
-MAXIMUM_CHANGE_PER_MINUTE = 0.10
+MINIMUM_REQUESTS = 20.0  # below it nothing is said
+# So many of those that came before count beside the new ones. Their mean is 8 % off, as lengths of requests differ; a
+# pool of ten requests a second has as many in half a minute, and its mean is that of the last window.
+REMEMBERED_REQUESTS = 300.0
 
 
-class BoundedMean:
-    """A mean over finished requests: None until 20 have finished, then moved by at most 10 % a minute."""
+class RequestMean:
+    """A mean over finished requests: of those that are new, and of 300 before them. None until 20 have finished."""
 
     def __init__(self) -> None:
-        self.value: float | None = None
-        self._at_seconds = 0.0
+        self._mean = 0.0
+        self._requests = 0.0
+        self._at_seconds: float | None = None
 
-    def update(self, total: float | None, requests: float | None, now_seconds: float) -> None:
-        """A new window's tokens and requests. Missing numbers and fewer than 20 requests leave the mean as it is."""
-        if total is None or requests is None or requests < MINIMUM_REQUESTS:
+    @property
+    def value(self) -> float | None:
+        """Tokens of a request; None until 20 have finished."""
+        return self._mean if self._requests >= MINIMUM_REQUESTS else None
+
+    def update(self, total: float | None, requests: float | None, window_seconds: float, now_seconds: float) -> None:
+        """A window's tokens and requests, of which those count that are newer than the last window.
+
+        Missing numbers, numbers that are none, and a window without requests leave the mean as it is.
+        """
+        if total is None or requests is None or not requests > 0 or not total >= 0:
             return
-        measured = total / requests
-        if self.value is None:
-            self.value = measured
-        else:
-            reach = self.value * MAXIMUM_CHANGE_PER_MINUTE * max(0.0, now_seconds - self._at_seconds) / 60.0
-            # A mean of zero could never move again.
-            self.value = measured if self.value == 0 else min(max(measured, self.value - reach), self.value + reach)
+        since = self._at_seconds
+        # A clock that was set back makes a window of no length.
+        seconds = window_seconds if since is None else min(max(0.0, now_seconds - since), window_seconds)
         self._at_seconds = now_seconds
+        new = requests * seconds / window_seconds
+        if new <= 0:
+            return
+        remembered = min(self._requests, REMEMBERED_REQUESTS)
+        self._requests = remembered + new
+        self._mean += (total / requests - self._mean) * new / self._requests
 
 
 class HitShare:

@@ -99,18 +99,18 @@ def plan_queries(
         Purpose.GENERATION_TOKENS: writer.by_pod(Signal.GENERATION_TOKENS),
         Purpose.REQUESTS_FINISHED: writer.by_pod(Signal.REQUESTS_FINISHED),
     }
-    minutes, longer = settings.latency_window_seconds, settings.request_window_seconds
+    latencies, requests = settings.latency_window_seconds, settings.request_window_seconds
     slow = {
         Purpose.CACHE_CONFIG: writer.cache_config(),
         Purpose.KV_CACHE_CAPACITY_TOKENS: writer.by_pod(Signal.KV_CACHE_CAPACITY_TOKENS),
         Purpose.REQUEST_SIZES: writer.request_sizes(),
         Purpose.PREFIX_CACHE: writer.prefix_cache(),
         Purpose.PREEMPTIONS: writer.by_pod(Signal.PREEMPTIONS),
-        Purpose.PROMPT_LENGTHS: writer.buckets(Signal.PROMPT_TOKENS_PER_REQUEST, longer),
-        Purpose.ANSWER_LENGTHS: writer.buckets(Signal.GENERATION_TOKENS_PER_REQUEST, longer),
-        Purpose.TIME_TO_FIRST_TOKEN: writer.buckets(Signal.TIME_TO_FIRST_TOKEN, minutes),
-        Purpose.INTER_TOKEN_LATENCY: writer.buckets(Signal.INTER_TOKEN_LATENCY, minutes, with_sum=True),
-        Purpose.TIME_PER_OUTPUT_TOKEN: writer.buckets(Signal.TIME_PER_OUTPUT_TOKEN, minutes, with_sum=True),
+        Purpose.PROMPT_LENGTHS: writer.buckets(Signal.PROMPT_TOKENS_PER_REQUEST, requests),
+        Purpose.ANSWER_LENGTHS: writer.buckets(Signal.GENERATION_TOKENS_PER_REQUEST, requests),
+        Purpose.TIME_TO_FIRST_TOKEN: writer.buckets(Signal.TIME_TO_FIRST_TOKEN, latencies),
+        Purpose.INTER_TOKEN_LATENCY: writer.buckets(Signal.INTER_TOKEN_LATENCY, latencies, with_sum=True),
+        Purpose.TIME_PER_OUTPUT_TOKEN: writer.buckets(Signal.TIME_PER_OUTPUT_TOKEN, latencies, with_sum=True),
     }
     return QueryPlan(_questions(every_tick), _questions(slow))
 

@@ -80,7 +80,7 @@ class QuerySettings(BaseModel):
     )
     latency_window_seconds: int = Field(default=120, ge=4, le=3600, description="For latency quantiles.")
     request_window_seconds: int = Field(
-        default=300, ge=60, le=3600, description="For mean request sizes and the prefix-cache hit share."
+        default=120, ge=60, le=3600, description="For requests' lengths and the prefix-cache hit share."
     )
     slow_interval_seconds: float = Field(
         default=60.0, ge=1, le=110, description="How often what changes slowly is asked for (cache sizes, quantiles)."

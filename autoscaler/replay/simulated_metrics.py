@@ -18,7 +18,7 @@ from autoscaler.observers.pool_means import Distribution, latency
 from autoscaler.observers.pool_signals import PoolMemory, TickTrouble, read_pool
 from autoscaler.observers.replica_signals import PAGE_SIGNALS, take_values
 from autoscaler.observers.request_lengths import SeenLengths, tells_lengths
-from autoscaler.observers.request_means import BoundedMean, HitShare
+from autoscaler.observers.request_means import HitShare, RequestMean
 from autoscaler.observers.steady_lag import SteadyLag
 from autoscaler.replay.promql_reading import Expression, NotUnderstoodError, read_promql
 from autoscaler.replay.scraped_pages import ScrapedPages, ScrapedSample
@@ -36,7 +36,7 @@ from policies.signals import Signal
 # The windows that the live queries use.
 RATE_WINDOW_SECONDS = 60.0
 LATENCY_WINDOW_SECONDS = 120.0
-REQUEST_WINDOW_SECONDS = 300.0
+REQUEST_WINDOW_SECONDS = 120.0
 # How often the live observer asks for what changes slowly.
 SLOW_INTERVAL_SECONDS = 60.0
 
@@ -57,11 +57,12 @@ class SimulatedMetrics:
         self._memory = PoolMemory(engine)
         self._pods: dict[str, PodMemory] = {}
         self._lag = SteadyLag()
-        self._prompt_tokens = BoundedMean()
-        self._generated_tokens = BoundedMean()
+        self._prompt_tokens = RequestMean()
+        self._generated_tokens = RequestMean()
         self._prefix_hits = HitShare()
         self._lengths = SeenLengths()
-        self._lengths_at_seconds = -math.inf if tells_lengths(engine) else math.inf
+        self._tells_lengths = tells_lengths(engine)
+        self._means_at_seconds = -math.inf
 
     def observe(self, query: PoolQuery, gateway_queue: int, now_seconds: float) -> MetricsObservation:
         """The pool at one tick. The user's PromQL is asked of the replicas' pages; `gateway_queue` is the answer of
@@ -136,19 +137,24 @@ class SimulatedMetrics:
         return [gauges[signal] if signal in gauges else _rate(window, signal) for signal in PAGE_SIGNALS]
 
     def _update_means(self, now_seconds: float) -> None:
+        if now_seconds - self._means_at_seconds < SLOW_INTERVAL_SECONDS:
+            return
         windows = list(self._pages.windows(now_seconds, REQUEST_WINDOW_SECONDS))
         requests = _increase(windows, lambda page: page.finished_requests)
+        if not requests:
+            return
+        self._means_at_seconds = now_seconds
         prompts = _increase(windows, lambda page: page.finished_prompt_tokens)
-        self._prompt_tokens.update(prompts, requests, now_seconds)
+        self._prompt_tokens.update(prompts, requests, REQUEST_WINDOW_SECONDS, now_seconds)
         generated = _increase(windows, lambda page: page.finished_generation_tokens)
-        self._generated_tokens.update(generated, requests, now_seconds)
+        self._generated_tokens.update(generated, requests, REQUEST_WINDOW_SECONDS, now_seconds)
         hits = _increase(windows, lambda page: page.prefix_hit_tokens)
         self._prefix_hits.update(hits, _increase(windows, lambda page: page.prefix_queried_tokens))
-        if requests and now_seconds - self._lengths_at_seconds >= SLOW_INTERVAL_SECONDS:
-            self._lengths_at_seconds = now_seconds
-            prompt_counts = _buckets(REQUEST_LENGTH_EDGES, windows, lambda page: page.prompt_length_counts)
-            answer_counts = _buckets(REQUEST_LENGTH_EDGES, windows, lambda page: page.answer_length_counts)
-            self._lengths.update(_per_second(prompt_counts), _per_second(answer_counts), now_seconds)
+        if self._tells_lengths:
+            prompts_by_length = _buckets(REQUEST_LENGTH_EDGES, windows, lambda page: page.prompt_length_counts)
+            answers_by_length = _buckets(REQUEST_LENGTH_EDGES, windows, lambda page: page.answer_length_counts)
+            seen = (_per_second(prompts_by_length), _per_second(answers_by_length))
+            self._lengths.update(*seen, REQUEST_WINDOW_SECONDS, now_seconds)
 
     def _latency(self, objectives: LatencyObjectives | None, now_seconds: float) -> PoolLatency:
         windows = list(self._pages.windows(now_seconds, LATENCY_WINDOW_SECONDS))

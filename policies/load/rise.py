@@ -21,6 +21,8 @@ LEAST_LOOKS = 8
 # What is less, from the first to the last, could as well be the coming and going of a calm load.
 LEAST_RISE = 0.10
 NOISE_DEVIATIONS = 3.0
+# Of the line's rise in so many seconds, up to now, to be taken for a rise that goes on.
+STILL_RISING_SHARE, STILL_SECONDS = 0.5, 60.0
 
 
 class TimedArrivals(NamedTuple):
@@ -56,8 +58,9 @@ def watch_arrivals(
 def rise_of(looks: Sequence[TimedArrivals]) -> LoadRise | None:
     """How fast the arrivals rise: the straight line through all looks, by least squares.
 
-    None where fewer than four of five minutes are seen, and where the line rises by less than a tenth of what arrives
-    now or by less than three times what the looks stray from it.
+    None where fewer than four of five minutes are seen, where the line rises by less than a tenth of what arrives now
+    or by less than three times what the looks stray from it, and where the last minute brought less than half of what
+    the line says: through a step a line rises as well, and goes nowhere.
     """
     if len(looks) < LEAST_LOOKS or looks[-1].at_seconds - looks[0].at_seconds < LEAST_SEEN_SHARE * LOOK_BACK_SECONDS:
         return None
@@ -75,4 +78,13 @@ def rise_of(looks: Sequence[TimedArrivals]) -> LoadRise | None:
         or rise < NOISE_DEVIATIONS * math.sqrt(strays / len(looks))
     ):
         return None
+    if not _still_rises(looks, slope):
+        return None
     return LoadRise((mean_rate - slope * mean_time) / now_per_second, slope / now_per_second)
+
+
+def _still_rises(looks: Sequence[TimedArrivals], slope: float) -> bool:
+    now_seconds, now_per_second = looks[-1]
+    minute_ago = next(look for look in reversed(looks) if now_seconds - look.at_seconds >= STILL_SECONDS)
+    line = slope * (now_seconds - minute_ago.at_seconds)
+    return now_per_second - minute_ago.per_second >= STILL_RISING_SHARE * line

@@ -100,10 +100,10 @@ def test_which_engines_tell_lengths(engine: str, tells: bool) -> None:
 
 def test_what_was_seen_before_fades_within_a_quarter_of_an_hour() -> None:
     seen, short, long = SeenLengths(), {100.0: 0.0, 200.0: 10.0, 500.0: 10.0}, {100.0: 0.0, 200.0: 0.0, 500.0: 10.0}
-    seen.update(short, short, 0.0)
+    seen.update(short, short, 300.0, 0.0)
     shares = []
     for minute in range(1, 61):
-        seen.update(long, long, 60.0 * minute)
+        seen.update(long, long, 300.0, 60.0 * minute)
         assert seen.value is not None
         shares.append(seen.value.answers[0][1])
     before = 300.0 * math.exp(-60.0 / MEMORY_SECONDS)
@@ -114,10 +114,10 @@ def test_what_was_seen_before_fades_within_a_quarter_of_an_hour() -> None:
 
 def test_a_pool_of_few_requests_is_known_after_enough_minutes() -> None:
     seen, few = SeenLengths(), {200.0: 0.0, 500.0: 0.3}
-    seen.update(few, few, 0.0)
+    seen.update(few, few, 300.0, 0.0)
     assert seen.value is None
     for minute in range(1, 16):
-        seen.update(few, few, 60.0 * minute)
+        seen.update(few, few, 300.0, 60.0 * minute)
     assert seen.value == RequestLengths(0.0, ((1.0, 1.0),))
 
 
@@ -135,9 +135,9 @@ def test_what_tells_nothing_leaves_the_lengths_as_they_are(
     prompts: Mapping[float, float], answers: Mapping[float, float], at: float
 ) -> None:
     seen = SeenLengths()
-    seen.update(ALIKE, ALIKE, 0.0)
+    seen.update(ALIKE, ALIKE, 300.0, 0.0)
     before = seen.value
-    seen.update(prompts, answers, at)
+    seen.update(prompts, answers, 300.0, at)
     assert seen.value == before
-    seen.update(ALIKE, ALIKE, at + 600.0)
+    seen.update(ALIKE, ALIKE, 300.0, at + 600.0)
     assert seen.value == before

@@ -53,8 +53,8 @@ def test_lengths_are_asked_for_where_an_engine_has_histograms_of_them_and_not_tw
     slow = plan_queries(["tensorrt-llm", "sglang", "triton-tensorrt-llm"], ["a"], SETTINGS).slow
     assert not {Purpose.PROMPT_LENGTHS, Purpose.ANSWER_LENGTHS} & set(slow)
     slow = plan_queries(["tensorrt-llm", "vllm"], ["a"], SETTINGS).slow
-    assert 'rate(vllm:request_prompt_tokens_bucket{namespace="a"}[300s])' in slow[Purpose.PROMPT_LENGTHS].promql
-    assert 'rate(vllm:request_generation_tokens_bucket{namespace="a"}[300s])' in slow[Purpose.ANSWER_LENGTHS].promql
+    assert 'rate(vllm:request_prompt_tokens_bucket{namespace="a"}[120s])' in slow[Purpose.PROMPT_LENGTHS].promql
+    assert 'rate(vllm:request_generation_tokens_bucket{namespace="a"}[120s])' in slow[Purpose.ANSWER_LENGTHS].promql
     assert "trtllm" not in slow[Purpose.PROMPT_LENGTHS].promql
 
 

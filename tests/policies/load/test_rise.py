@@ -30,6 +30,13 @@ def looks(per_second: Callable[[float], float], seconds: float = LOOK_BACK_SECON
         pytest.param(looks(lambda s: 10.0 + (s % 30.0) / 3.0), None, id="noise, however large"),
         pytest.param(looks(lambda s: 10.0 + s / 60.0, 240.0), 2.0 / 14.0, id="four minutes seen are enough"),
         pytest.param(looks(lambda s: 10.0 + s / 60.0, 225.0), None, id="less than four minutes seen"),
+        pytest.param(looks(lambda s: 10.0 + 5.0 * min(s, 240.0) / 240.0), None, id="a rise that ended a minute ago"),
+        pytest.param(looks(lambda s: 10.0 if s < 150.0 else 15.0), None, id="a step of two and a half minutes ago"),
+        pytest.param(
+            looks(lambda s: 10.0 + max(0.0, s - 150.0) / 30.0),
+            0.053968253968,
+            id="a rise that began then is followed by a line behind it",
+        ),
         pytest.param(looks(lambda s: 0.0), None, id="no load at all"),
         pytest.param([], None, id="nothing seen"),
         pytest.param([TimedArrivals(NOW - 300.0, 1.0), TimedArrivals(NOW, 9.0)], None, id="two looks say nothing"),
