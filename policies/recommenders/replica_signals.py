@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from typing import NamedTuple
 
 from policies.observation import MetricsObservation, ObservationUnavailable
 from policies.reasons import Reason
@@ -14,7 +15,10 @@ LARGEST_EXTRAPOLATION = 1.25
 
 
 def known_signal(metrics: MetricsObservation | ObservationUnavailable, signal: Signal) -> PoolSignal | NoOpinion:
-    """The signal of a pool where at least one replica's value is known (fresh or held), else why there is none."""
+    """The signal of a pool where at least one replica's value is known (fresh or held), else why there is none.
+
+    A sum that is no number, infinite or negative is unknown too, whatever it was made of.
+    """
     if isinstance(metrics, ObservationUnavailable):
         return NoOpinion(Reason.SIGNAL_UNKNOWN, metrics.message)
     pool_signal = metrics.signals.get(signal)
@@ -24,11 +28,12 @@ def known_signal(metrics: MetricsObservation | ObservationUnavailable, signal: S
         asked = pool_signal.unknown_replicas
         why = f"{signal.value} is unknown for all {asked} ready replicas" if asked else "no replica is ready"
         return NoOpinion(Reason.SIGNAL_UNKNOWN, why)
+    if not 0.0 <= pool_signal.total < math.inf:
+        return NoOpinion(Reason.SIGNAL_UNKNOWN, f"{signal.value} adds up to {pool_signal.total}, which is no quantity")
     return pool_signal
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A sum over all ready replicas, seen or not: `likely` judges growth, `cautious` (never less) judges shrinking."""
 
     likely: float

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from policies.capacity.learned_capacity import LearnedCapacity
+from policies.decision import decide
 from policies.observation import MetricsObservation, ObservationUnavailable, QueryUnknown
 from policies.reasons import Reason
 from policies.recommenders.recommender import RECOMMENDERS, ScalingRecommendation
@@ -545,3 +546,24 @@ def test_why_there_is_no_vote(
 def test_what_is_missing_for_a_vote(name: str, policy: dict[str, Any], metrics: Any, message: str) -> None:
     vote = cast(name, policy, metrics)
     assert (vote.recommender, vote.replicas, vote.message) == (name, None, message)
+
+
+@pytest.mark.parametrize("total", [float("nan"), float("inf"), float("-inf"), -5.0])
+@pytest.mark.parametrize(
+    ("vote", "parameters", "signal"),
+    [
+        ("tokensInFlight", {"tokensInFlight": {}}, USED),
+        ("tokenRate", {"tokenRate": {"perReplicaPerSecond": 5000}}, Signal.PROMPT_TOKENS),
+        ("kvCache", {"kvCache": {}}, Signal.KV_CACHE_USAGE),
+        ("waitingRequests", {"waitingRequests": {"perReplica": 4}}, WAITING),
+    ],
+)
+def test_a_sum_that_is_no_quantity_is_unknown_and_lowers_nothing(
+    vote: str, parameters: dict[str, Any], signal: Signal, total: float
+) -> None:
+    broken = replace(an_even_signal(0.0, 4), total=total, maximum=total)
+    policy = a_policy(signals={**parameters, "custom": [{"name": "one", "query": "q", "perReplica": 1}]})
+    metrics = an_observation({signal: broken}, queries={"custom/one": 1.0})
+    assert outcome(the_vote(vote, parameters, metrics)) is UNKNOWN
+    decision = decide(a_decision_input(policy, metrics, replicas=4))
+    assert (decision.desired_replicas, decision.reason) == (4, UNKNOWN)
