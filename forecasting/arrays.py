@@ -80,14 +80,14 @@ class ForecastRing:
     """
 
     def __init__(self, pools: int, bins_ahead: IntArray, shape: tuple[int, ...] = ()) -> None:
-        self._bins_ahead = bins_ahead
+        length = int(bins_ahead.max()) + 1
         self._columns = np.arange(len(bins_ahead))
-        self._rows = np.full((int(bins_ahead.max()) + 1, pools, len(bins_ahead), *shape), np.nan)
+        self._rows = np.full((length, pools, len(bins_ahead), *shape), np.nan)
+        self._places = (np.arange(length)[:, None] + bins_ahead) % length  # by the origin's own place
 
     def say(self, origin: int, values: FloatArray) -> None:
         """Stores what is said when bin `origin` has closed."""
-        places = (origin + self._bins_ahead) % len(self._rows)
-        self._rows[places, :, self._columns] = values.swapaxes(0, 1)
+        self._rows[self._places[origin % len(self._rows)], :, self._columns] = values.swapaxes(0, 1)
 
     def take(self, bin_number: int) -> FloatArray:
         """What was said of a bin that has closed, NaN where nothing was; it is forgotten then."""

@@ -99,9 +99,10 @@ class FleetModel:
     def _clipped(self, residuals: FloatArray) -> FloatArray:
         """Residuals within 3 running 0.8-quantiles: a median would be 0 where more than half the bins are empty."""
         usual, size = self._usual_residual, np.abs(residuals)
-        bound = np.where(np.isfinite(usual), chosen.RESIDUAL_CLIP * usual, np.inf) + 1e-9
+        is_known = np.isfinite(usual)
+        bound = np.where(is_known, chosen.RESIDUAL_CLIP * usual, np.inf) + 1e-9
         moved = np.maximum(usual * (1 + 0.05 * ((size > usual) - 0.2)), 1e-6)
-        moved = np.where(np.isfinite(usual), moved, np.maximum(size, 1e-3))
+        moved = np.where(is_known, moved, np.maximum(size, 1e-3))
         self._usual_residual = np.where(np.isfinite(residuals), moved, usual)
         return within(residuals, -bound, bound)
 
@@ -115,12 +116,11 @@ class FleetModel:
         scale = np.where(np.isfinite(scale), scale, chosen.SCALE_START_SHARE * point / spread)
         scale = np.fmax(scale, chosen.SCALE_FLOOR_SHARE * np.maximum(point, mean) / spread + 1e-15)
         pool, step = self._pool, self._steps_of_columns(point)
-        point, spread, scale = point[pool, step], spread[pool, step], scale[pool, step]
-        raw = point[..., None] + (spread * scale)[..., None] * self._quantiles.multiples
+        said = np.array([point, spread, scale]).transpose(1, 2, 0)[pool, step]
+        raw = said[..., :1] + (said[..., 1:2] * said[..., 2:]) * self._quantiles.multiples
         ceiling = chosen.QUANTILE_CEILING * history.largest_seen[:, None, None]
         quantiles = np.maximum.accumulate(np.minimum(np.fmax(raw, 0.0), ceiling), axis=2)
-        said = [each[..., None] for each in (point, spread, scale)]
-        self._issued.say(history.now, np.concatenate([*said, quantiles], axis=2))
+        self._issued.say(history.now, np.concatenate([said, quantiles], axis=2))
         by_step = self._outages.apply(history.now, loads, quantiles[:, :steps], history)
         by_window = np.concatenate([by_step[:, :1], quantiles[:, steps:]], axis=1)
         # A maximum is at least each of its bins, so its quantiles are at least theirs.

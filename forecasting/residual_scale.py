@@ -76,6 +76,7 @@ class ResidualScale:
     def predict(self, now: int, window: FloatArray) -> FloatArray:
         """Scale for the forecasts issued with bin `now`; `window` (13, pools) is g of the last bins, newest first."""
         quick, middle, slow = self._levels
+        is_known = np.isfinite(slow)
         reference = np.log(np.maximum(slow, 1e-9))
         usual, to_the_bin, same_minute = self._seasonal_levels(now, slow)
         floor = 0.1 * slow + 1e-9
@@ -88,9 +89,9 @@ class ResidualScale:
         rows[..., :5] = (np.log(np.array(levels)) - reference).transpose(1, 2, 0)
         rows[..., 5:8] = _restlessness(window)[:, None, :]
         rows[..., 8] = 1.0
-        rows[~np.isfinite(slow)] = 0.0
+        rows[~is_known] = 0.0
         logarithm = reference + within(self._ridge.predict(now, rows), *LOG_RANGE)
-        scale: FloatArray = np.where(np.isfinite(slow), np.maximum(np.exp(logarithm), FLOOR_RATIO * slow), np.nan)
+        scale: FloatArray = np.where(is_known, np.maximum(np.exp(logarithm), FLOOR_RATIO * slow), np.nan)
         return scale
 
     def _seasonal_levels(self, now: int, slow: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

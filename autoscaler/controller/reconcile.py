@@ -342,9 +342,7 @@ def _foreseeable(scaler: InferenceScaler, seen: _Seen | _Bug) -> SeenPool | None
 def _with_forecast(seen: _Seen | _Bug, forecasts: Mapping[PoolKey, Forecast | ForecastUnavailable]) -> _Seen | _Bug:
     if isinstance(seen, _Bug) or seen.query is None:
         return seen
-    forecast = forecasts.get(seen.query.key)
-    what_counts = forecast.for_a_decision() if isinstance(forecast, Forecast) else forecast
-    return _Seen(seen.workload, seen.query, seen.metrics, what_counts)
+    return _Seen(seen.workload, seen.query, seen.metrics, forecasts.get(seen.query.key))
 
 
 def _wishes(considered: Iterable[PoolReport | Considered]) -> list[ReplicaWish]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +12,14 @@ from autoscaler.observers.metrics import PoolKey
 from forecasting.forecast import Forecast, ForecastUnavailable
 from forecasting.parameters import ForecastingParameters
 from forecasting.selection import GatedFleet
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What is said of one pool until the next bin closes: all of it, and what of it a decision looks at."""
+
+    said: Forecast | ForecastUnavailable
+    for_a_decision: Forecast | ForecastUnavailable
 
 
 class Cohort:
@@ -23,7 +32,7 @@ class Cohort:
         self._fleet = GatedFleet(len(keys), parameters)
         self._fleet.replay(past.loads)
         self._bin_seconds = parameters.bin_seconds
-        self._made: dict[PoolKey, Forecast | ForecastUnavailable] = {}
+        self._made: dict[PoolKey, Foreseen] = {}
         self.next_bin = round(past.ends_at_seconds / parameters.bin_seconds)
 
     @property
@@ -47,10 +56,11 @@ class Cohort:
             self.next_bin += 1
             self._made = {}
 
-    def forecast(self, key: PoolKey) -> Forecast | ForecastUnavailable:
+    def foreseen(self, key: PoolKey) -> Foreseen:
         """The newest forecast of one of its pools, the gate of each step included; made once a bin."""
         made = self._made.get(key)
         if made is None:
             origin_seconds = float(self.next_bin * self._bin_seconds)
-            made = self._made[key] = self._fleet.advised_forecast(self._places[key], origin_seconds)
+            said = self._fleet.advised_forecast(self._places[key], origin_seconds)
+            made = self._made[key] = Foreseen(said, said.for_a_decision() if isinstance(said, Forecast) else said)
         return made

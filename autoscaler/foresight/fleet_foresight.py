@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
 from autoscaler.foresight.arriving_work import read_work
-from autoscaler.foresight.cohort import Cohort
+from autoscaler.foresight.cohort import Cohort, Foreseen
 from autoscaler.foresight.foresight import HistoryRequest, PastUnavailable, SeenPool, WorkHistory, no_past
 from autoscaler.foresight.work_bins import ClosedBin, WorkBins
 from autoscaler.observers.metrics import PoolKey
@@ -57,17 +57,20 @@ class FleetForesight:
         self._job: Future[_Read] | None = None
         self._retry_at_seconds = -math.inf
         self._retry_after_seconds = FIRST_RETRY_SECONDS
-        self._newest: Mapping[PoolKey, Forecast | ForecastUnavailable] = {}
+        self._newest: Mapping[PoolKey, Foreseen] = {}
 
     def newest(self, key: PoolKey) -> Forecast | None:
         """What was said of a pool at the last tick; None where that was no forecast. Any thread may ask."""
-        said = self._newest.get(key)
-        return said if isinstance(said, Forecast) else None
+        foreseen = self._newest.get(key)
+        return foreseen.said if foreseen is not None and isinstance(foreseen.said, Forecast) else None
 
     def foresee(
         self, pools: Sequence[SeenPool], now_seconds: float
     ) -> Mapping[PoolKey, Forecast | ForecastUnavailable]:
-        """The newest forecast of each pool, or why there is none. A bin that has closed is taken up first."""
+        """Of each pool what a decision looks at of its newest forecast, or why there is none.
+
+        A bin that has closed is taken up first.
+        """
         closed = self._bins.take({pool.key: read_work(pool.metrics, pool.replicas) for pool in pools}, now_seconds)
         if closed is not None:
             self._close(closed)
@@ -77,8 +80,8 @@ class FleetForesight:
         if self._job is None and now_seconds >= self._retry_at_seconds:
             self._read_past(self._those_without_past(pools), now_seconds)
         holders = {key: cohort for cohort in self._cohorts for key in cohort.keys}
-        self._newest = {pool.key: _forecast(holders.get(pool.key), pool.key) for pool in pools}
-        return self._newest
+        self._newest = {pool.key: _foreseen(holders.get(pool.key), pool.key) for pool in pools}
+        return {key: each.for_a_decision for key, each in self._newest.items()}
 
     def _close(self, closed: ClosedBin) -> None:
         if self._recent and closed.number - self._recent[-1].number > LONGEST_SILENCE_BINS:
@@ -148,7 +151,10 @@ def _read(
     return _Read(Cohort(keys, past, parameters), None)
 
 
-def _forecast(cohort: Cohort | None, key: PoolKey) -> Forecast | ForecastUnavailable:
-    if cohort is None:
-        return ForecastUnavailable(UnavailableReason.READING_HISTORY, "the recorded past of its load is being read")
-    return cohort.forecast(key)
+_PAST_IS_BEING_READ = ForecastUnavailable(
+    UnavailableReason.READING_HISTORY, "the recorded past of its load is being read"
+)
+
+
+def _foreseen(cohort: Cohort | None, key: PoolKey) -> Foreseen:
+    return Foreseen(_PAST_IS_BEING_READ, _PAST_IS_BEING_READ) if cohort is None else cohort.foreseen(key)

@@ -36,7 +36,10 @@ class Foresight(Protocol):
     def foresee(
         self, pools: Sequence[SeenPool], now_seconds: float
     ) -> Mapping[PoolKey, Forecast | ForecastUnavailable]:
-        """An entry for every pool that was asked for. Returns at once; never waits on the network."""
+        """An entry for every pool that was asked for, of a forecast what a decision looks at.
+
+        Returns at once; never waits on the network.
+        """
         ...
 
 

@@ -24,6 +24,7 @@ from autoscaler.replay.serving_counters import (
     ServingSnapshot,
 )
 from autoscaler.replay.simulated_pool import CountChange, PoolSetup
+from autoscaler.replay.step_law import step_law
 from autoscaler.replay.trace_load import LoadBins
 from policies.cold_start import ObservedStart
 from policies.observation import ReplicaCounts
@@ -71,12 +72,14 @@ class FluidPool:
         self.count_changes: list[CountChange] = []
         self.seen_starts = SeenStarts()
         self._load = load
+        self._law = step_law(setup.profile)
         self._started_at = started_at_seconds
         self._limits: dict[tuple[int, int], ReplicaLimits] = {}
         self._busy: tuple[Flow, BusyReplica] | None = None
         self._shown: tuple[ReplicaCounts, tuple[LivePod, ...]] | None = None  # until the replicas change
         self._pages: ScrapedPages | None = None
-        self._counted = [0.0, 0.0, 0.0]  # by each replica that was there throughout: requests, prompt, answer tokens
+        # By each replica that was there throughout, since somebody reads pages: requests, prompt and answer tokens.
+        self._counted = [0.0, 0.0, 0.0]
         # The second one that is spawned, as in a simulated pool: the k-th pod of a run has the same cold start in both.
         self._replicas = ReplicaSet(setup.target_name, setup.profile, setup.cold_start, generator.spawn(2)[1])
         self._spec_replicas = setup.initial_replicas
@@ -115,10 +118,10 @@ class FluidPool:
         """
         flow = self.flow
         if self._busy is None or self._busy[0] is not flow:
-            profile, inputs, outputs = self.setup.profile, flow.input_tokens, flow.output_tokens
-            running = running_requests(profile, flow.served_by_each, inputs, outputs)
-            held = min(running * (inputs + outputs / 2.0), float(profile.kv_capacity_tokens))
-            self._busy = (flow, BusyReplica(running, held, token_gap_seconds(profile, running, inputs, outputs)))
+            law, inputs, outputs = self._law, flow.input_tokens, flow.output_tokens
+            running = running_requests(law, flow.served_by_each, inputs, outputs)
+            held = min(running * (inputs + outputs / 2.0), float(law.kv_capacity_tokens))
+            self._busy = (flow, BusyReplica(running, held, token_gap_seconds(law, running, inputs, outputs)))
         return self._busy[1]
 
     @property
@@ -173,30 +176,33 @@ class FluidPool:
         self.outcomes.arrived, self.outcomes.finished = round(self.arrived), round(self.served)
         self.replica_seconds += seconds * (self._replicas.pods + len(self._replicas.draining))
         self.now_seconds += seconds
+        if self._pages is not None:
+            self._fill(self._pages, per_replica, seconds)
+
+    def _fill(self, pages: ScrapedPages, requests_per_second: float, seconds: float) -> None:
+        """The ready replicas' pages at the end of a stretch, and where it is longer an interval before, too."""
         interval = self.setup.scrape.interval_seconds
         if seconds > interval:
-            self._count(per_replica * (seconds - interval))
-            self._scrape(self.now_seconds - interval)
-        self._count(per_replica * min(seconds, interval))
-        self._scrape(self.now_seconds)
+            self._count(requests_per_second * (seconds - interval))
+            self._scrape(pages, self.now_seconds - interval)
+        self._count(requests_per_second * min(seconds, interval))
+        self._scrape(pages, self.now_seconds)
 
     def _count(self, requests: float) -> None:
         """So many requests more of each replica."""
         sizes = (1.0, self.flow.input_tokens, self.flow.output_tokens)
         self._counted = [total + requests * size for total, size in zip(self._counted, sizes, strict=True)]
 
-    def _scrape(self, at_seconds: float) -> None:
-        """The ready replicas' pages, just early enough to be seen at that moment."""
-        if self._pages is None:
-            return
+    def _scrape(self, pages: ScrapedPages, at_seconds: float) -> None:
+        """Their pages just early enough to be seen at that moment."""
         sample = ScrapedSample(at_seconds - self.setup.scrape.delay_seconds, self._page())
         for pod in self._replicas.ready:
-            self._pages.add(pod.name, sample)
+            pages.add(pod.name, sample)
 
     def _limits_for(self, inputs: float, outputs: float) -> ReplicaLimits:
         key = (round(math.log(max(inputs, 1.0)) / LENGTH_STEP), round(math.log(max(outputs, 1.0)) / LENGTH_STEP))
         if key not in self._limits:
-            self._limits[key] = replica_limits(self.setup.profile, inputs, outputs, self.setup.objectives)
+            self._limits[key] = replica_limits(self._law, inputs, outputs, self.setup.objectives)
         return self._limits[key]
 
     def _change_replicas(self) -> None:

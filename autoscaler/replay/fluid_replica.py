@@ -6,13 +6,12 @@ import math
 from dataclasses import dataclass
 
 from autoscaler.replay.outcomes import LatencyObjectives
-from autoscaler.replay.replica_profile import ReplicaProfile
 from autoscaler.replay.replica_work import FULL_SHARE
-from autoscaler.replay.step_law import StepLaw, step_law
+from autoscaler.replay.step_law import StepLaw
 from autoscaler.replay.trace import INPUT_SPREAD
 
 _HALVINGS = 24
-# Of the requests a second, by which the number of those that run may be off.
+# By what share of it the number of running requests may be off.
 _LEAST_ERROR = 1e-8
 # Attention of a prompt grows with the square of its length, and prompts are not all of the mean length.
 _MEAN_OF_SQUARES = math.exp(INPUT_SPREAD**2)
@@ -36,21 +35,20 @@ class Served:
 
 
 def replica_limits(
-    profile: ReplicaProfile, input_tokens: float, output_tokens: float, objectives: LatencyObjectives
+    law: StepLaw, input_tokens: float, output_tokens: float, objectives: LatencyObjectives
 ) -> ReplicaLimits:
     """By `token_gap_seconds`, for requests of these mean lengths; the first is never above the second.
 
     Never 0: a replica that is too slow with a single sequence has the rate of one.
     """
-    law = step_law(profile)
     most = _most_sequences(law, input_tokens, output_tokens)
     objective = objectives.inter_token_latency_seconds
     sequences = most
-    if _gap_seconds(law, most, input_tokens, output_tokens) > objective:
+    if token_gap_seconds(law, most, input_tokens, output_tokens) > objective:
         low, sequences = 0.0, most
         for _ in range(_HALVINGS):
             middle = (low + sequences) / 2.0
-            if _gap_seconds(law, middle, input_tokens, output_tokens) > objective:
+            if token_gap_seconds(law, middle, input_tokens, output_tokens) > objective:
                 sequences = middle
             else:
                 low = middle
@@ -59,16 +57,12 @@ def replica_limits(
     return ReplicaLimits(min(_rate(law, sequences, input_tokens, output_tokens), at_most), at_most)
 
 
-def token_gap_seconds(profile: ReplicaProfile, sequences: float, input_tokens: float, output_tokens: float) -> float:
+def token_gap_seconds(law: StepLaw, sequences: float, input_tokens: float, output_tokens: float) -> float:
     """The mean time from one token to the next with so many sequences, whose prompts come one by one.
 
     Most steps only decode. One in which a prompt, or a part of it, is computed takes so much longer as the step-time
     law says; spreading all prompts evenly over all steps would hide that time behind reading the weights.
     """
-    return _gap_seconds(step_law(profile), sequences, input_tokens, output_tokens)
-
-
-def _gap_seconds(law: StepLaw, sequences: float, input_tokens: float, output_tokens: float) -> float:
     inputs, outputs = max(input_tokens, 1.0), max(output_tokens, 1.0)
     prefill_tokens = sequences * inputs / outputs  # of a mean step
     in_one_step = min(float(law.maximum_batched_tokens), max(inputs, prefill_tokens))
@@ -104,7 +98,7 @@ def serve(arriving_per_second: float, backlog: float, replicas: int, limits: Rep
     return Served(served, max(0.0, arrived + backlog - served), short)
 
 
-def running_requests(profile: ReplicaProfile, per_second: float, input_tokens: float, output_tokens: float) -> float:
+def running_requests(law: StepLaw, per_second: float, input_tokens: float, output_tokens: float) -> float:
     """How many requests a replica works on that serves so many a second: by Little's law, rate x time of an answer.
 
     The time of an answer depends on how many there are, so the number is sought at which both agree. At most what the
@@ -112,18 +106,22 @@ def running_requests(profile: ReplicaProfile, per_second: float, input_tokens: f
     """
     if per_second <= 0:
         return 0.0
-    law = step_law(profile)
+    tokens_per_second = per_second * max(output_tokens, 1.0)
+
+    def excess(sequences: float) -> float:
+        """By how many they are more than rate x time says; nearly a straight line."""
+        return sequences - tokens_per_second * token_gap_seconds(law, sequences, input_tokens, output_tokens)
+
     low, high = 0.0, _most_sequences(law, input_tokens, output_tokens)
-    moved = 0
-    missing, beyond = per_second, _rate(law, high, input_tokens, output_tokens) - per_second
+    missing, beyond, moved = -excess(low), excess(high), 0
     if beyond <= 0:
         return high
     # The straight line between the two ends tells where to look next, with half of what is off at an end that stays
-    # (the Illinois method): a third of the looks of halving.
+    # (the Illinois method): three looks instead of the thirty of halving.
     while True:
         between = low + (high - low) * missing / (missing + beyond)
-        off = _rate(law, between, input_tokens, output_tokens) - per_second
-        if abs(off) <= _LEAST_ERROR * per_second or not low < between < high:
+        off = excess(between)
+        if abs(off) <= _LEAST_ERROR * between or not low < between < high:
             return between
         if off < 0:
             beyond *= 0.5 if moved < 0 else 1.0
@@ -140,5 +138,5 @@ def _most_sequences(law: StepLaw, input_tokens: float, output_tokens: float) -> 
 
 def _rate(law: StepLaw, sequences: float, input_tokens: float, output_tokens: float) -> float:
     """Requests a second with so many sequences at a time."""
-    gap = _gap_seconds(law, sequences, input_tokens, output_tokens)
+    gap = token_gap_seconds(law, sequences, input_tokens, output_tokens)
     return sequences / (max(output_tokens, 1.0) * gap)

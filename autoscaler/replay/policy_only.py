@@ -17,6 +17,7 @@ from autoscaler.replay.fluid_replica import replica_limits
 from autoscaler.replay.policy_files import ReplayedPolicy, RunContext
 from autoscaler.replay.replay import ReplayRun
 from autoscaler.replay.result import PoolResult
+from autoscaler.replay.step_law import step_law
 from autoscaler.replay.trace import RequestTrace
 from autoscaler.replay.trace_load import LoadBins
 
@@ -125,7 +126,7 @@ class PolicyOnlyStage:
             return 1
         inputs = float(np.average(bins.input_tokens[:first], weights=rates))
         outputs = float(np.average(bins.output_tokens[:first], weights=rates))
-        served = replica_limits(fleet.profile, inputs, outputs, fleet.objectives).within_objectives
+        served = replica_limits(step_law(fleet.profile), inputs, outputs, fleet.objectives).within_objectives
         return max(1, math.ceil(float(rates.mean()) / served / COMFORTABLE_UTILISATION))
 
 

@@ -45,19 +45,17 @@ class StepTimeLaw:
         """The mean step's time in three parts, which a pool may have in proportions of its own: what every step takes
         with so many sequences, what their contexts take, and what the prompts add.
         """
-        decoding = load.decoding
-        return (
-            self.overhead + self.matrix_seconds(0.0, decoding),
-            self.per_sequence * decoding + self.per_context * decoding * load.context_tokens,
-            load.prompts * self.prompt_seconds(load.prompt_tokens, load.cached_tokens, decoding),
-        )
-
-    def prompt_seconds(self, computed_tokens: float, cached_tokens: float, decoding: float) -> float:
-        """What one prompt adds to the steps that compute it, of which there is one for every 8192 tokens."""
-        steps = max(1.0, computed_tokens / STEP_PROMPT_TOKENS)
+        decoding, computed_tokens = load.decoding, load.prompt_tokens
         alone = self.matrix_seconds(0.0, decoding)
+        # A prompt adds to the steps that compute it, of which there is one for every 8192 tokens.
+        steps = max(1.0, computed_tokens / STEP_PROMPT_TOKENS)
         added = steps * (self.matrix_seconds(computed_tokens / steps, decoding) - alone)
-        return added + self.per_pair * computed_tokens * (cached_tokens + computed_tokens / 2)
+        attended = self.per_pair * computed_tokens * (load.cached_tokens + computed_tokens / 2)
+        return (
+            self.overhead + alone,
+            self.per_sequence * decoding + self.per_context * decoding * load.context_tokens,
+            load.prompts * (added + attended),
+        )
 
 
 class StepLoad(NamedTuple):

@@ -155,10 +155,21 @@ def test_after_a_long_silence_the_past_is_read_anew() -> None:
     assert world.now - answer.origin_seconds < BIN + 2 * TICK
 
 
+def test_a_decision_gets_what_it_looks_at_of_the_newest_forecast() -> None:
+    world = World()
+    world.run(BIN, {LLAMA: 50.0})
+    answer, newest = world.run(TICK, {LLAMA: 50.0})[LLAMA], world.foresight.newest(LLAMA)
+    assert newest is not None
+    assert newest.point
+    assert newest.quantiles
+    assert answer == newest.for_a_decision()
+
+
 def test_a_bin_in_which_nothing_was_seen_is_missing_and_not_zero() -> None:
     world = World()
     world.run(BIN, {LLAMA: None})
-    forecast = world.run(TICK, {LLAMA: None})[LLAMA]
-    assert isinstance(forecast, Forecast)
+    world.run(TICK, {LLAMA: None})
+    forecast = world.foresight.newest(LLAMA)
+    assert forecast is not None
     assert forecast.latest is None
     assert forecast.point[0] > 0.3 * np.median(DAYS)

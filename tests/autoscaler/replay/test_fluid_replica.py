@@ -14,8 +14,9 @@ from autoscaler.replay.fluid_replica import (
 )
 from autoscaler.replay.outcomes import LatencyObjectives
 from autoscaler.replay.replica_profile import built_in_profile
+from autoscaler.replay.step_law import step_law
 
-PROFILE = built_in_profile("llama-3.3-70b-fp8-2xh100-vllm")
+LAW = step_law(built_in_profile("llama-3.3-70b-fp8-2xh100-vllm"))
 LIMITS = ReplicaLimits(within_objectives=4.0, at_most=5.0)
 
 
@@ -51,20 +52,18 @@ def test_no_request_is_made_or_lost(arriving: float, backlog: float, replicas: i
 
 @pytest.mark.parametrize("per_second", [0.1, 1.0, 3.0])
 def test_the_requests_of_a_replica_are_rate_times_the_time_of_an_answer(per_second: float) -> None:
-    running = running_requests(PROFILE, per_second, 1000.0, 250.0)
-    answer_seconds = 250.0 * token_gap_seconds(PROFILE, running, 1000.0, 250.0)
+    running = running_requests(LAW, per_second, 1000.0, 250.0)
+    answer_seconds = 250.0 * token_gap_seconds(LAW, running, 1000.0, 250.0)
     assert running == pytest.approx(per_second * answer_seconds, rel=1e-3)
 
 
 def test_a_replica_that_is_asked_for_more_than_it_can_is_full() -> None:
-    full = running_requests(PROFILE, 1e6, 1000.0, 250.0)
-    assert full == min(PROFILE.maximum_sequences, 0.9 * PROFILE.kv_capacity_tokens / 1125.0)
-    assert running_requests(PROFILE, 0.0, 1000.0, 250.0) == 0.0
+    full = running_requests(LAW, 1e6, 1000.0, 250.0)
+    assert full == min(LAW.maximum_sequences, 0.9 * LAW.kv_capacity_tokens / 1125.0)
+    assert running_requests(LAW, 0.0, 1000.0, 250.0) == 0.0
 
 
 def test_a_looser_objective_allows_more_up_to_what_the_cache_holds() -> None:
-    rates = [
-        replica_limits(PROFILE, 1000.0, 250.0, LatencyObjectives(2.0, gap)) for gap in (1e-6, 0.03, 0.05, math.inf)
-    ]
+    rates = [replica_limits(LAW, 1000.0, 250.0, LatencyObjectives(2.0, gap)) for gap in (1e-6, 0.03, 0.05, math.inf)]
     within = [each.within_objectives for each in rates]
     assert 0 < within[0] < within[1] < within[2] < within[3] == rates[3].at_most
