@@ -238,6 +238,13 @@ def test_the_load_is_what_votes_measure_and_what_arrives() -> None:
     assert measured_load(blind, decide(blind).recommendations) == MeasuredLoad(None, None, None)
 
 
+def test_while_nobody_knows_what_a_replica_can_do_the_work_is_not_known_whatever_votes_ask_for() -> None:
+    policy = a_policy(objectives={}, signals={"waitingRequests": {"perReplica": 1}})
+    decision_input = a_decision_input(policy, an_observation({Signal.WAITING_REQUESTS: an_even_signal(7.0, 4)}))
+    load = measured_load(decision_input, decide(decision_input).recommendations)
+    assert (load.need, load.bare_need) == (7.0, None)
+
+
 def test_what_a_burst_missed_is_that_of_its_worst_look() -> None:
     memory = BurstMemory()
     for place, (need, outside) in enumerate(

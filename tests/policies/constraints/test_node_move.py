@@ -602,6 +602,14 @@ def a_look(memory: MoveMemory | None, **change: object) -> Pool:
             id="it is over",
         ),
         pytest.param(
+            a_look(UNDER_WAY, counts=ReplicaCounts(11, 11, 11), offer=None),
+            11,
+            Reason.RETURNING_TO_SPOT,
+            "11 asked for until all serve, so that 1 more on spot takes the place of as many on demand",
+            UNDER_WAY,
+            id="all serve, and nobody has looked at nodes yet: it is not known where",
+        ),
+        pytest.param(
             a_look(UNDER_WAY, counts=ReplicaCounts(11, 11, 11), offer=replace(OFFER, replicas_there=7)),
             10,
             Reason.RETURNING_TO_SPOT,
