@@ -21,6 +21,7 @@ from autoscaler.replay.baselines.baseline import PUBLISHED, Occasion, make_basel
 from autoscaler.replay.clairvoyant import Clairvoyant, find_clairvoyant
 from autoscaler.replay.comparison import PolicyOutcome, Stage, compare
 from autoscaler.replay.decision_file import DecisionFile
+from autoscaler.replay.output_files import naming, write_file
 from autoscaler.replay.policy_files import ReplayedPolicy
 from autoscaler.replay.policy_only import NO_REQUESTS, PolicyOnlyStage
 from autoscaler.replay.replay_input import PreparedReplay, ReplayRefused, prepare_replay
@@ -56,9 +57,9 @@ def replay_policies(request: ReplayRequest, console: Console) -> int:
             console.print(report_table(report), soft_wrap=True)
             if request.json_path is not None:
                 document = orjson.dumps(report_document(report), option=orjson.OPT_INDENT_2)
-                request.json_path.write_bytes(document + b"\n")
+                write_file(request.json_path, document + b"\n")
             if request.html_path is not None:
-                request.html_path.write_text(report_page(report), encoding="utf-8")
+                write_file(request.html_path, report_page(report).encode())
     except OSError as error:
         typer.echo(f"tokenscaler: cannot write {error.filename}: {error.strerror}", err=True)
         return WRONG_USAGE
@@ -154,7 +155,7 @@ def _decisions(path: Path | None) -> Iterator[DecisionFile | None]:
     if path is None:
         yield None
         return
-    with path.open("w", encoding="utf-8") as lines:
+    with naming(path), path.open("w", encoding="utf-8") as lines:
         yield DecisionFile(lines)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import orjson
 import typer
@@ -12,6 +11,7 @@ from rich.console import Console
 
 from autoscaler.exit_codes import FINE, NOT_RIGHT, WRONG_USAGE
 from autoscaler.replay.baselines.baseline import PUBLISHED
+from autoscaler.replay.output_files import write_file
 from autoscaler.tuning.baseline_search import search_baseline
 from autoscaler.tuning.contender import BaselineRun, Contender, Variant
 from autoscaler.tuning.dimension import Values
@@ -181,18 +181,14 @@ class _Tuning:
 def _write(request: TuneRequest, checked: TuningInput, report: TuningReport, console: Console) -> int:
     document = orjson.dumps(tuning_document(report), option=orjson.OPT_INDENT_2) + b"\n"
     try:
-        _write_file(request.out, _policy_text(checked, report).encode())
-        _write_file(request.html_path, tuning_page(report).encode())
+        write_file(request.out, _policy_text(checked, report).encode())
+        write_file(request.html_path, tuning_page(report).encode())
         if request.json_path is not None:
-            _write_file(request.json_path, document)
+            write_file(request.json_path, document)
     except OSError as error:
         return _refuse(f"cannot write {error.filename}: {error.strerror}; the runs are kept in {request.study}")
     console.print(f"Written: {request.out}, {request.html_path}", soft_wrap=True)
     return FINE
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
 
 
 def _policy_text(checked: TuningInput, report: TuningReport) -> str:

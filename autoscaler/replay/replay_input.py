@@ -9,6 +9,7 @@ from autoscaler.replay.baselines.baseline import BASELINES
 from autoscaler.replay.comparison import Stage
 from autoscaler.replay.fleet_description import Fleet, FleetDescription, FleetRefused, fleet_from
 from autoscaler.replay.node_agreement import assumed_of_pools, disagreements
+from autoscaler.replay.output_files import output_problems
 from autoscaler.replay.policy_files import PoliciesRefused, ReplayedPolicy, read_policies
 from autoscaler.replay.policy_only import BASELINES_OF_RATES, PolicyOnlyStage, step_problem
 from autoscaler.replay.replay_request import ReplayRequest
@@ -164,10 +165,10 @@ def _assumed_of_accelerators(policies: Sequence[ReplayedPolicy], fleet: Fleet) -
             )
 
 
-def _unwritable(request: ReplayRequest) -> list[str]:
-    # A run may take minutes: a folder that is not there is said before it, not after.
-    paths = (request.json_path, request.html_path, request.decisions_path)
-    return [f"cannot write {path}: its folder does not exist" for path in paths if path and not path.parent.is_dir()]
+def _unwritable(request: ReplayRequest) -> Iterator[str]:
+    outputs = {"--json": request.json_path, "--html": request.html_path, "--decisions": request.decisions_path}
+    loads = [(f"--{name}", path) for name, path in (("trace", request.trace), ("fleet", request.fleet)) if path]
+    return output_problems(outputs, [*(("POLICY.yaml", path) for path in request.policies), *loads])
 
 
 def with_objectives(fleet: Fleet, policies: Sequence[ReplayedPolicy]) -> tuple[Fleet, tuple[str, ...]]:

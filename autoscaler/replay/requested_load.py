@@ -50,7 +50,7 @@ def load_for(request: ReplayRequest, fleet: FleetDescription, pool: PoolIdentity
     except OSError as error:
         return f"{request.trace}: cannot be read: {error.strerror}"
     except UnicodeDecodeError:
-        return f"{request.trace}: not UTF-8 text; a CSV with the columns of a trace is wanted"
+        return f"{request.trace}: not UTF-8 text; a CSV with the columns of a trace is wanted, unpacked"
 
 
 def _recorded(request: ReplayRequest, pool: PoolIdentity) -> BinnedTrace:

@@ -22,6 +22,13 @@ IntArray = NDArray[np.int64]
 
 COLUMNS = ("timestamp_s", "value", "input_tokens", "output_tokens")
 MAXIMUM_TOKENS = 10_000_000
+# In seconds since 1970 the year 5138: later stamps are of a finer unit.
+LATEST_STAMP_SECONDS = 1e11
+# The length of a bin that is alone.
+BIN_ALONE_SECONDS = 60.0
+# A silence that is told of: for so long, and so many times the usual one between two requests.
+TELLING_SILENCE_SECONDS = 600.0
+TELLING_SILENCE_STEPS = 100.0
 
 # Spread of prompt and answer lengths around a bin's mean, which is all that a binned trace tells: the deviation of the
 # logarithm. The recorded lengths of the Azure conversation trace of 2023 have 0.99 and 0.86.
@@ -81,7 +88,7 @@ def shipped_trace(name: str) -> RequestTrace | BinnedTrace:
 
 def read_trace(path: Path) -> RequestTrace | BinnedTrace:
     """A trace from a file. Raises `TraceError` for one that cannot be used, OSError for one that cannot be read."""
-    with path.open(encoding="utf-8", newline="") as lines:
+    with path.open(encoding="utf-8-sig", newline="") as lines:  # spreadsheets begin with a mark of byte order
         return _parse(lines, str(path))
 
 
@@ -165,6 +172,15 @@ class _Row:
 
 def _parse(lines: Iterator[str] | Sequence[str], where: str) -> RequestTrace | BinnedTrace:
     reader = csv.reader(lines)
+    try:
+        return _parse_table(reader, where)
+    except csv.Error as error:  # of the lines that it joins the number is the last one's
+        raise TraceError(
+            f"{where}, up to line {reader.line_num}: {error}; look for a quotation mark that nothing ends"
+        ) from error
+
+
+def _parse_table(reader: Iterator[list[str]], where: str) -> RequestTrace | BinnedTrace:
     header = next(reader, None)
     if header is None or tuple(name.strip() for name in header) != COLUMNS:
         found = ",".join(header) if header else "missing"
@@ -184,9 +200,15 @@ def _parse_row(fields: list[str], line: int, where: str) -> _Row:
         try:
             number = float(text) if text.strip() or name == "timestamp_s" else math.nan
         except ValueError as error:
-            raise TraceError(f"{where}, line {line}: {name} is {text!r}, not a number") from error
+            unit = "; give seconds, of unix time or from the trace's own start" if name == COLUMNS[0] else ""
+            raise TraceError(f"{where}, line {line}: {name} is {text!r}, not a number{unit}") from error
         if number < 0 or math.isinf(number) or (name == "timestamp_s" and math.isnan(number)):
             raise TraceError(f"{where}, line {line}: {name} is {text}; it must be a finite number of at least 0")
+        if name == COLUMNS[0] and number > LATEST_STAMP_SECONDS:
+            raise TraceError(
+                f"{where}, line {line}: {name} is {text}, which are no seconds; divide it by 1000 where it is in "
+                "milliseconds"
+            )
         numbers.append(number)
     return _Row(line, *numbers)
 
@@ -208,10 +230,24 @@ def _request_trace(rows: list[_Row], where: str) -> RequestTrace:
             f"{where}: every value is 1, so each row was taken for one request and not for a bin of {steps[0]:g} s"
         )
     order = np.argsort(stamps, kind="stable")
+    assumptions += _silence(rows, stamps, order, where)
     inputs = np.array([row.inputs for row in rows]).astype(np.int64)
     outputs = np.array([row.outputs for row in rows]).astype(np.int64)
     duration = float(stamps.max()) + 1e-3
     return RequestTrace(stamps[order], inputs[order], outputs[order], duration, tuple(assumptions))
+
+
+def _silence(rows: list[_Row], stamps: FloatArray, order: IntArray, where: str) -> Iterator[str]:
+    """Says where the longest time without a request is, if it is far from the usual one."""
+    steps = np.diff(stamps[order])
+    if not len(steps):
+        return
+    place = int(steps.argmax())
+    if steps[place] >= max(TELLING_SILENCE_SECONDS, TELLING_SILENCE_STEPS * float(np.median(steps))):
+        yield (
+            f"{where}, line {rows[order[place + 1]].line}: no request comes for {steps[place]:.0f} s before it; that "
+            "time is replayed without load"
+        )
 
 
 def _binned_trace(rows: list[_Row], where: str) -> BinnedTrace:
@@ -222,7 +258,7 @@ def _binned_trace(rows: list[_Row], where: str) -> BinnedTrace:
         raise TraceError(
             f"{where}, line {rows[place + 1].line}: {what} of the line before; sort the bins, one row each"
         )
-    bin_seconds = float(steps.min()) if len(steps) else 60.0
+    bin_seconds = float(steps.min()) if len(steps) else BIN_ALONE_SECONDS
     places = np.rint((stamps - stamps[0]) / bin_seconds).astype(np.int64)
     for place in np.flatnonzero(np.abs(stamps - stamps[0] - places * bin_seconds) > 1e-3 * bin_seconds):
         raise TraceError(
@@ -238,9 +274,22 @@ def _binned_trace(rows: list[_Row], where: str) -> BinnedTrace:
             if not (inputs[place] > 0 and outputs[place] > 0):
                 raise TraceError(f"{where}, line {row.line}: {row.value:g} requests/s without tokens")
     missing = int(np.isnan(rates).sum())
-    assumptions = (
-        (f"{where}: {missing} of {len(rates)} bins were not recorded; each has the rate of the bin before it",)
-        if missing
-        else ()
-    )
-    return BinnedTrace(float(stamps[0]), bin_seconds, rates, inputs, outputs, assumptions)
+    assumptions = list(_taken_for_bins(rows, bin_seconds, where))
+    if missing:
+        assumptions.append(
+            f"{where}: {missing} of {len(rates)} bins were not recorded; each has the rate of the bin before it"
+        )
+    return BinnedTrace(float(stamps[0]), bin_seconds, rates, inputs, outputs, tuple(assumptions))
+
+
+def _taken_for_bins(rows: list[_Row], bin_seconds: float, where: str) -> Iterator[str]:
+    """Says what rows that could as well be requests were taken for."""
+    if len(rows) == 1:
+        yield f"{where}: one bin alone; it was taken to last {bin_seconds:g} s"
+        return
+    other = next(row for row in rows if row.value != 1)
+    if 2 * sum(row.value == 1 for row in rows) > len(rows):
+        yield (
+            f"{where}, line {other.line}: value is {other.value:g}, so all rows were taken for bins of "
+            f"{bin_seconds:g} s, their values for requests a second; requests have the value 1 each"
+        )

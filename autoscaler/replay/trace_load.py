@@ -118,7 +118,7 @@ def trace_load(
     begins, ends = _extent(trace)
     start = begins if start_seconds is None else start_seconds
     end = ends if end_seconds is None else end_seconds
-    if start >= end:
+    if start_seconds is not None and end_seconds is not None and start >= end:
         raise TraceError(f"--start {start:g} is not before --end {end:g}")
     if start >= ends or end <= begins:
         raise TraceError(f"the trace lasts from {begins:g} to {ends:g} s; nothing of it lies from {start:g} to {end:g}")

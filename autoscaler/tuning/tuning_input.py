@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -19,6 +18,7 @@ from autoscaler.replay.baselines.baseline import BASELINES
 from autoscaler.replay.fleet_description import Fleet, FleetRefused, fleet_from
 from autoscaler.replay.fluid_replay import fitting_step_seconds
 from autoscaler.replay.node_agreement import assumed_of_pools
+from autoscaler.replay.output_files import output_problems
 from autoscaler.replay.policy_files import PoliciesRefused, ReplayedPolicy, read_policies
 from autoscaler.replay.replay_input import latency_problems, node_problems, policy_only_problems, with_objectives
 from autoscaler.replay.replay_request import ReplayRequest
@@ -241,20 +241,10 @@ def _unknown_baselines(request: TuneRequest) -> Iterator[str]:
 
 
 def _unwritable(request: TuneRequest) -> Iterator[str]:
-    """A search takes long: what cannot be written is said before it."""
-    paths = {"--out": request.out, "--html": request.html_path, "--study": request.study, "--json": request.json_path}
-    taken: dict[Path, str] = {request.policy.resolve(): "POLICY.yaml"}
-    for option, path in paths.items():
-        if path is None:
-            continue
-        place = path.resolve()
-        if place in taken:
-            yield f"{option} {path}: this is {taken[place]} already; give another file"
-        elif not path.parent.is_dir():
-            yield f"{option} {path}: cannot be written: its folder does not exist"
-        elif path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            yield f"{option} {path}: cannot be written: {'it is a folder' if path.is_dir() else 'no permission'}"
-        taken.setdefault(place, option)
+    outputs = {"--out": request.out, "--html": request.html_path, "--study": request.study, "--json": request.json_path}
+    loads = [("--trace", each.trace) for each in request.loads if each.trace]
+    fleets = [("--fleet", each.fleet) for each in request.loads[:1] if each.fleet]
+    return output_problems(outputs, [("POLICY.yaml", request.policy), *loads, *fleets])
 
 
 def _digest(value: Any) -> str:

@@ -222,15 +222,38 @@ def test_everything_that_is_wrong_is_said_at_once(written: Written, capsys: pyte
     assert "--baseline none: no baseline is called so; there are: keda-hpa" in said[-2]
 
 
-@pytest.mark.parametrize("asked", ["json_path", "html_path", "decisions_path"])
-def test_a_folder_that_is_missing_is_said_before_the_run(
-    written: Written, capsys: pytest.CaptureFixture[str], asked: str
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        pytest.param(
+            {"json_path": "none/out"}, "--json {}: cannot be written: its folder does not exist", id="no folder"
+        ),
+        pytest.param(
+            {"html_path": "none/out"}, "--html {}: cannot be written: its folder does not exist", id="for a page"
+        ),
+        pytest.param({"decisions_path": "."}, "--decisions {}: cannot be written: it is a folder", id="a folder"),
+        pytest.param({"json_path": "policy.yaml"}, "--json {}: this is POLICY.yaml already", id="the policy itself"),
+        pytest.param({"decisions_path": "trace.csv"}, "--decisions {}: this is --trace already", id="the trace itself"),
+        pytest.param({"html_path": "report.json"}, "--html {}: this is --json already", id="one file for two"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_the_run(
+    written: Written, capsys: pytest.CaptureFixture[str], asked: dict[str, str], said: str
 ) -> None:
-    path = written.directory / "none" / "out"
-    code, screen = ran(written.request(**{asked: path}))
+    before = {path: path.read_bytes() for path in written.directory.iterdir()}
+    paths = {option: written.directory / name for option, name in asked.items()}
+    code, screen = ran(written.request(**paths))
     assert code == 2
-    assert capsys.readouterr().err == f"tokenscaler: cannot write {path}: its folder does not exist\n"
+    assert said.format(*paths.values()) in capsys.readouterr().err
     assert "clairvoyant" not in screen
+    assert {path: path.read_bytes() for path in written.directory.iterdir()} == before
+
+
+@pytest.mark.parametrize("option", ["json_path", "html_path"])
+def test_a_full_disk_is_said_with_the_file(written: Written, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    code, _ = ran(written.request(**{option: Path("/dev/full")}, end_seconds=30.0))
+    assert code == 2
+    assert capsys.readouterr().err == "tokenscaler: cannot write /dev/full: No space left on device\n"
 
 
 @pytest.mark.parametrize(

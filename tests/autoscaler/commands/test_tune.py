@@ -217,7 +217,8 @@ def test_a_study_of_requests_is_not_gone_on_with_on_rates(folder: Folder) -> Non
         pytest.param(["--out", "{folder}/no/p.yaml"], "its folder does not exist", id="a folder that is not there"),
         pytest.param(["--out", "{folder}"], "it is a folder", id="a folder for a file"),
         pytest.param(["--out", "{folder}/policy.yaml"], "this is POLICY.yaml already", id="the policy itself"),
-        pytest.param(["--study", "{folder}/calm.csv"], "calm.csv, line 1: this is no study", id="no study"),
+        pytest.param(["--out", "{folder}/calm.csv"], "this is --trace already", id="the trace itself"),
+        pytest.param(["--study", "{folder}/busy.csv"], "busy.csv, line 1: this is no study", id="no study"),
         pytest.param(["--html", "{folder}/policy.tuned.yaml"], "this is --out already", id="one file for two"),
     ],
 )

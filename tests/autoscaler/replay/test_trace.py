@@ -45,6 +45,33 @@ def test_one_request_is_a_trace(tmp_path: Path) -> None:
     assert len(trace) == 1
 
 
+def test_a_mark_of_byte_order_before_the_header_is_no_part_of_it(tmp_path: Path) -> None:
+    """Spreadsheets write one, and nobody sees it."""
+    assert len(read_trace(a_file(tmp_path, "0,1,100,10", header=f"\ufeff{HEADER}"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        pytest.param(
+            [*(f"{second},1,100,10" for second in range(9)), "9000,1,100,10"],
+            "line 11: no request comes for 8992 s before it; that time is replayed without load",
+            id="hours without a request after steady seconds",
+        ),
+        pytest.param(["0,1,100,10", "1,1,100,10", "2,3,100,10"], "line 4: value is 3", id="one row that is no request"),
+        pytest.param(["0,2,100,10"], "one bin alone; it was taken to last 60 s", id="a bin whose length nobody tells"),
+    ],
+)
+def test_what_a_trace_leaves_open_is_said(tmp_path: Path, rows: list[str], said: str) -> None:
+    (assumption,) = read_trace(a_file(tmp_path, *rows)).assumptions
+    assert said in assumption
+
+
+def test_a_trace_whose_requests_are_far_apart_has_no_gap(tmp_path: Path) -> None:
+    trace = read_trace(a_file(tmp_path, "0,1,100,10", "900,1,100,10", "3000,1,100,10", "3900,1,100,10"))
+    assert trace.assumptions == ()
+
+
 def test_a_binned_trace_has_rates_and_mean_lengths_and_names_its_gaps(tmp_path: Path) -> None:
     trace = read_trace(a_file(tmp_path, "0,2,2000,100", "60,,,", "180,4,4000,400", "240,0,0,0"))
     assert isinstance(trace, BinnedTrace)
@@ -65,6 +92,11 @@ def test_a_binned_trace_has_rates_and_mean_lengths_and_names_its_gaps(tmp_path: 
         pytest.param(["0,1,100,10", "1.5,1,100,0", "3,1,1,1"], "line 3: output_tokens is 0", id="no answer at all"),
         pytest.param(["0,1,100"], "line 2: 3 fields", id="a missing field"),
         pytest.param(["a,1,100,10"], "line 2: timestamp_s is 'a'", id="a stamp that is no number"),
+        pytest.param(
+            ["0,1,9,9", '1,1,9,"9', *["2,1,9,9"] * 20_000], "a quotation mark", id="a quote that nothing ends"
+        ),
+        pytest.param(["2026-11-30T10:00:00Z,1,9,9"], "not a number; give seconds", id="a date in place of seconds"),
+        pytest.param(["1764547200000,1,9,9"], "divide it by 1000", id="a stamp in milliseconds"),
         pytest.param([",1,100,10"], "line 2: timestamp_s is ''", id="a stamp that is missing"),
         pytest.param(["0,nan,1,1", "inf,2,1,1"], "line 3: timestamp_s is inf", id="a stamp without end"),
         pytest.param(["0,2,9,9", "60,2,9,9", "60,3,9,9"], "line 4: repeats the stamp", id="a bin twice"),
