@@ -156,7 +156,10 @@ def _decisions(path: Path | None) -> Iterator[DecisionFile | None]:
         yield None
         return
     with naming(path), path.open("w", encoding="utf-8") as lines:
-        yield DecisionFile(lines)
+        decisions = DecisionFile(lines)
+        yield decisions
+        if decisions.problem is not None:
+            raise decisions.problem
 
 
 @contextmanager

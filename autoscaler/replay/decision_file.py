@@ -16,6 +16,7 @@ class DecisionFile:
     def __init__(self, lines: TextIO) -> None:
         self._lines = lines
         self._seeds: dict[str, int] = {}
+        self.problem: OSError | None = None
 
     def reporter(self, policy: str, seed: int) -> Reporter:
         """What writes the decisions of one run."""
@@ -24,8 +25,13 @@ class DecisionFile:
         return LatestRecords(self)
 
     def write(self, record: DecisionRecord) -> None:
-        """Appends one record."""
-        self._lines.write(record.to_json_line() + "\n")
+        """Appends one record; after one that could not be written, for want of space, none."""
+        if self.problem is not None:
+            return
+        try:
+            self._lines.write(record.to_json_line() + "\n")
+        except OSError as error:
+            self.problem = error  # a reporter must not fail the tick; who opened the file looks here
 
 
 class _Nowhere:

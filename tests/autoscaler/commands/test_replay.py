@@ -249,10 +249,14 @@ def test_what_cannot_be_written_is_said_before_the_run(
     assert {path: path.read_bytes() for path in written.directory.iterdir()} == before
 
 
-@pytest.mark.parametrize("option", ["json_path", "html_path"])
-def test_a_full_disk_is_said_with_the_file(written: Written, capsys: pytest.CaptureFixture[str], option: str) -> None:
-    code, _ = ran(written.request(**{option: Path("/dev/full")}, end_seconds=30.0))
+@pytest.mark.parametrize("option", ["json_path", "html_path", "decisions_path"])
+def test_a_full_disk_is_said_with_the_file(
+    written: Written, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, option: str
+) -> None:
+    code, screen = ran(written.request(**{option: Path("/dev/full")}))
     assert code == 2
+    assert "clairvoyant" in screen
+    assert not caplog.records
     assert capsys.readouterr().err == "tokenscaler: cannot write /dev/full: No space left on device\n"
 
 
