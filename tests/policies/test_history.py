@@ -197,9 +197,7 @@ def test_a_history_with_a_hole_begins_anew(
             a_history(low_coverage_since_seconds=NOW, idle_since_seconds=NOW - 5),
             id="since when more is unseen",
         ),
-        pytest.param(
-            a_history(idle_since_seconds=NOW + 1), a_history(idle_since_seconds=NOW), id="idle since"
-        ),
+        pytest.param(a_history(idle_since_seconds=NOW + 1), a_history(idle_since_seconds=NOW), id="idle since"),
         pytest.param(
             a_history(node_move=MoveMemory(settled_since_seconds=NOW + 1)),
             a_history(node_move=MoveMemory(settled_since_seconds=NOW)),
