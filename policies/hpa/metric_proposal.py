@@ -28,11 +28,11 @@ class Tolerance:
 
 @cache
 def share_of_quantity(share: float) -> float:
-    """A share as Kubernetes makes a float64 of the quantity that says it: so many of 1, 0.001 or a smaller unit.
+    """A share as Kubernetes makes a float64 of the quantity that says it: so many of 0.001 or a smaller unit.
 
     0.118 is 118m, and so 0.11800000000000001; by that 1.118 is within a tolerance of 0.118, which in floats it is not.
     """
-    for unit in (1.0, 1e-3, 1e-6, 1e-9):
+    for unit in (1e-3, 1e-6, 1e-9):
         count = round(share / unit)
         if math.isclose(count * unit, share, rel_tol=1e-12):
             return count * unit

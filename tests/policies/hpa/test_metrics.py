@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from policies.hpa.metric_proposal import MAXIMUM_INT32, MAXIMUM_INT64, Tolerance, milli_target, milli_value
+from policies.hpa.metric_proposal import (
+    MAXIMUM_INT32,
+    MAXIMUM_INT64,
+    Tolerance,
+    milli_target,
+    milli_value,
+    share_of_quantity,
+)
 from policies.hpa.metrics import FailedMetric, MeasuredMetric, PodCounts, Proposal, TargetType, propose
 
 THREE = PodCounts(3, 3, 3, 3)
@@ -75,3 +82,19 @@ def test_a_value_within_the_band_asks_for_no_pods() -> None:
 def test_thousandths(number: float, value: int, target: int) -> None:
     assert milli_value(number) == value
     assert milli_target(number) == pytest.approx(target, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("share", "read"),
+    [
+        pytest.param(0.0, 0.0, id="none"),
+        pytest.param(0.05, 0.05, id="most are as in floats"),
+        pytest.param(0.009, 0.009000000000000001, id="9m"),
+        pytest.param(5e-06, 4.9999999999999996e-06, id="5u"),
+        pytest.param(3e-09, 3.0000000000000004e-09, id="3n"),
+        pytest.param(10.0, 10.0, id="a whole number"),
+        pytest.param(0.1180000001, 0.1180000001, id="finer than a billionth: as it is, and not 118m"),
+    ],
+)
+def test_a_share_is_read_as_kubernetes_reads_its_quantity(share: float, read: float) -> None:
+    assert share_of_quantity(share) == read
