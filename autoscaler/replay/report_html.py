@@ -5,6 +5,7 @@ Everything is in the file, pictures as SVG; nothing is fetched and no script run
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -18,6 +19,9 @@ from autoscaler.replay.timeline import TimelinePoint
 
 WIDTH, HEIGHT = 1100, 220
 LEFT, RIGHT, TOP, BOTTOM = 60, 12, 10, 26
+# Between the times that are named, of which there are few.
+TIME_STEPS_SECONDS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800)
+MOST_TIMES = 8
 MOST_POINTS = 1200
 # Told apart with the common forms of colour blindness too (Okabe and Ito, 2008).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255")
@@ -38,6 +42,7 @@ class _Scale:
     begins: float
     ends: float
     most: float
+    least_step: float = 0.0  # between two values that are named; 1 where there are only whole ones
 
     def x(self, at_seconds: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * (at_seconds - self.begins) / max(self.ends - self.begins, 1.0)
@@ -96,7 +101,7 @@ def _pictures(report: Report, shown: Sequence[tuple[str, PoolResult]]) -> Iterat
     yield _picture("Requests a second", _Scale(begins, ends, _largest([load])), [_line(load, "#555")])
     wanted = [[(point.at_seconds, float(point.wanted)) for point in result.points] for _, result in shown]
     ready = [[(point.at_seconds, float(point.ready)) for point in result.points] for _, result in shown]
-    scale = _Scale(begins, ends, _largest([*wanted, *ready]))
+    scale = _Scale(begins, ends, _largest([*wanted, *ready]), 1.0)
     lines = [_line(each, _colour(place)) for place, each in enumerate(wanted)]
     lines += [_line(each, _colour(place), "ready") for place, each in enumerate(ready)]
     marks = [mark for place, (name, result) in enumerate(shown) for mark in _marks(name, result, _colour(place), scale)]
@@ -118,7 +123,9 @@ def _nodes_picture(shown: Sequence[tuple[str, PoolResult]], begins: float, ends:
     on_demand = [[(point.at_seconds, float(point.on_demand_nodes)) for point in result.points] for _, result in shown]
     lines = [_line(each, _colour(place)) for place, each in enumerate(on_demand)]
     lines += [_line(each, _colour(place), "ready") for place, each in enumerate(spot)]
-    return _picture("Nodes on demand (on spot: dashed)", _Scale(begins, ends, _largest([*on_demand, *spot])), lines)
+    return _picture(
+        "Nodes on demand (on spot: dashed)", _Scale(begins, ends, _largest([*on_demand, *spot]), 1.0), lines
+    )
 
 
 _Points = list[tuple[float, float]]
@@ -168,15 +175,25 @@ def _path(points: _Points, scale: _Scale) -> str:
 
 
 def _grid(scale: _Scale) -> Iterator[str]:
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        y = scale.y(scale.most * share)
+    for value in _round_values(scale.most, scale.least_step):
+        y = scale.y(value)
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{scale.most * share:,.4g}</text>'
-    hours = (scale.ends - scale.begins) / 3600.0
-    for part in range(7):
-        x, at = scale.x(scale.begins + (scale.ends - scale.begins) * part / 6), hours * part / 6
-        text = f"{at:.1f} h" if hours >= 2 else f"{60 * at:.0f} min"
-        yield f'<text x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{text}</text>'
+        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.4g}</text>'
+    length = scale.ends - scale.begins
+    step = next((each for each in TIME_STEPS_SECONDS if length <= MOST_TIMES * each), math.ceil(length / MOST_TIMES))
+    for number in range(int(length / step) + 1):
+        x = scale.x(scale.begins + number * step)
+        anchor = "end" if x > WIDTH - RIGHT - LEFT / 2 else "middle"
+        text = f"{number * step / 3600:g} h" if step >= 3600 or length >= 7200 else f"{number * step / 60:g} min"
+        yield f'<text x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{text}</text>'
+
+
+def _round_values(most: float, least_step: float) -> Iterator[float]:
+    """0 and up to five more at equal, round steps: 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(max(most, 1e-9) / 5.0))
+    step = next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if most <= 5.0 * factor * power * (1.0 + 1e-9))
+    step = max(step, least_step)
+    return (number * step for number in range(int(most / step + 1e-9) + 1))
 
 
 def _marks(name: str, result: PoolResult, colour: str, scale: _Scale) -> Iterator[str]:

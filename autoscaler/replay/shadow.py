@@ -49,7 +49,7 @@ class Shadow:
     def sentence(self) -> str:
         """What a person wants to know, in a few lines."""
         saved = 1.0 - self.wished_replica_hours / self.actual_replica_hours if self.actual_replica_hours else 0.0
-        change = f"{100 * abs(saved):.0f} % {'fewer' if saved >= 0 else 'more'}"
+        change = f"{100 * abs(saved):.0f} % {'fewer' if saved >= 0 else 'more'}" if abs(saved) >= 0.005 else "as many"
         hours = f"{self.wished_replica_hours:,.1f} instead of {self.actual_replica_hours:,.1f}"
         late = 100 * self.late_seconds / self.covered_seconds if self.covered_seconds else 0.0
         gaps = f" ({self.gap_seconds / 3600:.1f} h are not recorded)" if self.gap_seconds else ""

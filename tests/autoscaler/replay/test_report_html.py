@@ -59,6 +59,11 @@ def test_every_decision_is_told_where_the_pointer_rests() -> None:
     assert page.count("<circle") == 2
 
 
+def test_axes_name_round_values_and_no_part_of_a_replica() -> None:
+    words = re.findall(r"<text [^>]*>([^<]*)</text>", a_page())
+    assert " 5 min 0 1 2 3 4 0 min 1 min 2 min 3 min 4 min 5 min " in " ".join(words)
+
+
 def test_names_and_assumptions_are_text_and_no_markup() -> None:
     page = a_page()
     assert "<mine>" not in page

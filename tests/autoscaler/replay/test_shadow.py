@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -38,6 +39,11 @@ def test_a_wish_for_fewer_replicas_is_counted_as_saved() -> None:
     assert shadow.wished_shortages == ()
     assert "it would have used" in shadow.sentence()
     assert "fewer replica-hours" in shadow.sentence()
+
+
+def test_what_comes_to_as_many_hours_is_no_share_of_nothing() -> None:
+    shadow = replace(the_shadow(a_log(*[20.0] * 61)), actual_replica_hours=1000.0, wished_replica_hours=999.0)
+    assert "it would have used as many replica-hours (999.0 instead of 1,000.0)" in shadow.sentence()
 
 
 def test_a_wish_for_more_is_short_until_a_cold_start_has_passed_and_what_stood_is_short_all_along() -> None:
