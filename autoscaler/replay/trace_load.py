@@ -80,7 +80,8 @@ class TraceLoad:
 
     def requests(self, drawn: RequestTrace) -> Iterator[Request]:
         """The drawn requests on simulated time, for one run."""
-        return arrivals(drawn, TRACE_BEGINS_AT_SECONDS, shared_prefix_tokens=self.shared_prefix_tokens)
+        begins = min(0.0, self.start_seconds)  # what Prometheus has recorded may be from before a trace's zero
+        return arrivals(drawn, TRACE_BEGINS_AT_SECONDS + begins, begins, self.shared_prefix_tokens)
 
     def bins(self, drawn: RequestTrace, bin_seconds: float) -> LoadBins:
         """The drawn requests counted, those that were not sampled included."""

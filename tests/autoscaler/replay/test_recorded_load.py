@@ -10,8 +10,8 @@ from autoscaler.prometheus.range_answer import RangeQuestion, RangeSeries, Range
 from autoscaler.prometheus.settings import QuerySettings
 from autoscaler.replay.policy_files import PoolIdentity
 from autoscaler.replay.recorded_load import PIECE_MOMENTS, RecordedTime, read_recorded_load
-from autoscaler.replay.trace import TraceError
-from autoscaler.replay.trace_load import TRACE_BEGINS_AT_SECONDS
+from autoscaler.replay.trace import BinnedTrace, TraceError
+from autoscaler.replay.trace_load import TRACE_BEGINS_AT_SECONDS, trace_load
 
 STARTS = 1_790_000_000.0
 POOL = PoolIdentity("inference", "llama", "vllm-llama", "vllm")
@@ -84,3 +84,14 @@ def test_what_cannot_be_read_is_said(source: RecordedCounters, minutes: float, p
     with pytest.raises(TraceError) as caught:
         read(source, minutes)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("start_seconds", [-3600.0, 3600.0])
+def test_a_load_from_before_a_trace_s_own_zero_is_replayed_too(start_seconds: float) -> None:
+    """What was recorded before the moment at which a trace begins in simulation has stamps below zero."""
+    recorded = BinnedTrace(start_seconds, 60.0, np.full(10, 2.0), np.full(10, 500.0), np.full(10, 100.0))
+    load = trace_load(recorded, 1.0, None, None, 0)
+    drawn = load.draw(1)
+    found = [request.arrived_at for request in load.requests(drawn)]
+    assert len(found) == len(drawn) > 1000
+    assert load.starts_at_seconds <= found[0] <= found[-1] <= load.ends_at_seconds
