@@ -31,10 +31,11 @@ def trimmed(trim: float, utilization: float, outside_share: float, work_per_repl
     since a hair trigger overshoots. Within 0.75 and 1.4, and not on where the utilisation is at a bound of its own.
     """
     if outside_share < CALM_SHARE:
-        is_loaded = work_per_replica >= LOADED_SHARE * utilization
-        change = GROWTH_PER_MINUTE * (1.0 - outside_share / CALM_SHARE) if is_loaded else 0.0
+        change = GROWTH_PER_MINUTE * (1.0 - outside_share / CALM_SHARE)
     else:
         change = CUT_FACTOR * (TOLERATED_SHARE - min(outside_share, WORST_SHARE))
+    if change > 0 and work_per_replica < LOADED_SHARE * utilization:
+        return trim
     bound = MOST_SAFE_UTILIZATION if change > 0 else LEAST_SAFE_UTILIZATION
     if utilization == bound:
         return trim

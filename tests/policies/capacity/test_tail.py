@@ -147,6 +147,13 @@ def test_the_formula_by_hand() -> None:
     assert slow(lengths=lengths) == pytest.approx(0.5 * math.erfc(z / 2.0**0.5))
 
 
+def test_fewer_sequences_than_one_vary_no_more_than_one_does() -> None:
+    # Prompts and answers alike; one sequence more or less doubles what contexts and prompts take: 0.016 + 2 x 0.008.
+    few = LOAD._replace(decoding=0.25)
+    assert slow(load=few, objective=0.0319) == 1.0
+    assert slow(load=few, objective=0.0325) < 1.0
+
+
 @pytest.mark.parametrize(
     ("parts", "load", "objective", "share"),
     [

@@ -28,6 +28,7 @@ def test_the_safe_utilisation(safe_share: float, trim: float, utilization: float
         pytest.param(1.0, 0.64, 0.0, 0.48, 1.012, id="three quarters of the safe load are enough to say something"),
         pytest.param(1.0, 0.70, 0.0015, 0.65, 1.0009, id="what is just not calm any more: a little"),
         pytest.param(1.0, 0.70, 0.002, 0.65, 1.0006, id="between calm and tolerated: almost nothing"),
+        pytest.param(1.0, 0.70, 0.002, 0.30, 1.0, id="nor does that say anything of replicas with little to do"),
         pytest.param(1.0, 0.70, 0.003, 0.65, 1.0, id="what is tolerated: nothing"),
         pytest.param(1.0, 0.70, 0.02, 0.65, 0.9898, id="two percent outside: a little less"),
         pytest.param(1.0, 0.70, 0.02, 0.10, 0.9898, id="even where there seems to be little to do"),
