@@ -39,8 +39,9 @@ SMOOTHING_SECONDS = 30.0
 LEAST_COVERAGE = 0.9
 # With fewer every window is taken up, whatever was foretold: little is known yet.
 LEAST_TO_SUSPECT = 12.0
-# What was measured before the replicas changed still tells, at loads that have not been seen again, of their kind.
-WEIGHT_OF_OTHERS = 0.1
+# What was measured before the replicas changed still tells, at loads that have not been seen again, of their kind; but
+# little, as it may have been wrong in more than their pace.
+WEIGHT_OF_OTHERS = 0.02
 # Sequences that decode on a replica, on average: with fewer the windows tell of nothing but a step alone.
 LEAST_DECODING = 0.2
 # Of the requests in an engine. A request or two wait for the next step even where nothing queues.

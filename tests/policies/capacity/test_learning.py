@@ -499,7 +499,7 @@ def test_what_was_known_of_replicas_that_have_changed_is_brought_to_their_pace_a
     memory = replace(KNOWN, suspicion=Suspicion(deviations, (new, new)))
     after = one_look(memory, with_latency(mean_time_per_output_token_seconds=pace * SECONDS))
     times = slowdown(KNOWN.laws, (new, new, new))
-    expected = tuple(sample.slower(times, 0.1) for sample in DOZEN)
+    expected = tuple(sample.slower(times, 0.02) for sample in DOZEN)
     for window in (new, new, new):
         expected = with_sample(expected, window)
     assert [sample.weight for sample in after.samples] == pytest.approx([sample.weight for sample in expected])
