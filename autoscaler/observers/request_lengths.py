@@ -66,11 +66,16 @@ def request_lengths(prompts: Mapping[float, float], answers: Mapping[float, floa
         return None
     requests, mean = _count(answer_classes), _mean(answer_classes)
     return RequestLengths(
-        prompt_variation=round(_variation(prompt_classes), 3),
+        prompt_variation=_short(_variation(prompt_classes)),
         answers=tuple(
-            (round(length / mean, 3), round(count / requests, 4)) for length, count in answer_classes if length > 1.0
+            (_short(length / mean), _short(count / requests)) for length, count in answer_classes if length > 1.0
         ),
     )
+
+
+def _short(number: float) -> float:
+    # Every record holds it. A length of few tokens beside thousands stays one.
+    return float(f"{round(number, 6):.3g}")
 
 
 def _classes(buckets: Mapping[float, float]) -> list[tuple[float, float]]:
