@@ -20,6 +20,11 @@ def looks(per_second: Callable[[float], float], seconds: float = LOOK_BACK_SECON
     return [TimedArrivals(NOW - seconds + TICK * n, per_second(TICK * n)) for n in range(count + 1)]
 
 
+def slower_in_the_last_minute(share: float) -> list[TimedArrivals]:
+    """One more each minute for four, and this share of it in the fifth."""
+    return looks(lambda s: 10.0 + min(s, 240.0) / 60.0 + max(0.0, s - 240.0) * share / 60.0)
+
+
 @pytest.mark.parametrize(
     ("seen", "growth"),
     [
@@ -37,6 +42,8 @@ def looks(per_second: Callable[[float], float], seconds: float = LOOK_BACK_SECON
             0.053968253968,
             id="a rise that began then is followed by a line behind it",
         ),
+        pytest.param(slower_in_the_last_minute(0.6), 0.1467117358, id="more slowly, but still by half of the line"),
+        pytest.param(slower_in_the_last_minute(0.4), None, id="by less than half of the line: it comes to an end"),
         pytest.param(looks(lambda s: 0.0), None, id="no load at all"),
         pytest.param([], None, id="nothing seen"),
         pytest.param([TimedArrivals(NOW - 300.0, 1.0), TimedArrivals(NOW, 9.0)], None, id="two looks say nothing"),
