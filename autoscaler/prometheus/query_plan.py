@@ -71,7 +71,9 @@ class QueryPlan:
     """The questions for a set of engines and namespaces: those of every tick, and those of every minute."""
 
     every_tick: Mapping[Purpose, Question]
-    slow: Mapping[Purpose, Question]  # in the order in which they matter
+    # In the order in which they matter. Three at a time find room beside those of every tick: of vLLM the latencies are
+    # such three, so that what is learned of a minute is learned of one minute.
+    slow: Mapping[Purpose, Question]
 
 
 _PROCESSED = (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS)
@@ -105,9 +107,9 @@ def plan_queries(
         Purpose.KV_CACHE_CAPACITY_TOKENS: writer.by_pod(Signal.KV_CACHE_CAPACITY_TOKENS),
         Purpose.REQUEST_SIZES: writer.request_sizes(),
         Purpose.PREFIX_CACHE: writer.prefix_cache(),
-        Purpose.PREEMPTIONS: writer.by_pod(Signal.PREEMPTIONS),
         Purpose.PROMPT_LENGTHS: writer.buckets(Signal.PROMPT_TOKENS_PER_REQUEST, requests),
         Purpose.ANSWER_LENGTHS: writer.buckets(Signal.GENERATION_TOKENS_PER_REQUEST, requests),
+        Purpose.PREEMPTIONS: writer.by_pod(Signal.PREEMPTIONS),
         Purpose.TIME_TO_FIRST_TOKEN: writer.buckets(Signal.TIME_TO_FIRST_TOKEN, latencies),
         Purpose.INTER_TOKEN_LATENCY: writer.buckets(Signal.INTER_TOKEN_LATENCY, latencies, with_sum=True),
         Purpose.TIME_PER_OUTPUT_TOKEN: writer.buckets(Signal.TIME_PER_OUTPUT_TOKEN, latencies, with_sum=True),

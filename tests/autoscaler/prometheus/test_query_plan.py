@@ -58,6 +58,12 @@ def test_lengths_are_asked_for_where_an_engine_has_histograms_of_them_and_not_tw
     assert "trtllm" not in slow[Purpose.PROMPT_LENGTHS].promql
 
 
+def test_the_latencies_of_vllm_are_asked_for_at_one_tick() -> None:
+    purposes = list(plan_queries(["vllm"], ["a"], SETTINGS).slow)
+    latencies = [Purpose.TIME_TO_FIRST_TOKEN, Purpose.INTER_TOKEN_LATENCY, Purpose.TIME_PER_OUTPUT_TOKEN]
+    assert [purposes[place : place + 3] for place in range(0, len(purposes), 3)][-1] == latencies
+
+
 def test_where_all_samples_come_late_a_rates_window_ends_where_they_do() -> None:
     plan = plan_queries(["triton-tensorrt-llm"], ["a"], SETTINGS, lag_seconds=60).every_tick
     assert 'rate(nv_inference_request_success{namespace="a"}[60s] offset 60s)' in plan[Purpose.REQUESTS_FINISHED].promql
