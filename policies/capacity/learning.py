@@ -159,7 +159,7 @@ def _context_tokens(metrics: MetricsObservation) -> float | None:
 
 
 def _typical_request(rates: SmoothedRates, metrics: MetricsObservation) -> TypicalRequest | None:
-    """The requests that come now: by the means over five minutes, else by the last minute's rates."""
+    """The requests that come now: by the means of finished ones, else by the last minute's rates."""
     shape = request_shape(metrics)
     hits = metrics.prefix_cache_hit_share or 0.0
     if shape is not None:
