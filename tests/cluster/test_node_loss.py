@@ -74,7 +74,8 @@ def _start(
     # A stopped pod has six times as long as a request takes.
     fleet = start_fleet(replicas=2, on=plane, accelerators=8, stops_in="6s")
     plane.api.create(POOL_PATH, POOL)
-    fleet.create_scaler(quick_policy() | {"acceleratorPoolRef": {"name": "h100"}})
+    # Never fewer than the two: what waits on a pod that goes is on no page for a few seconds.
+    fleet.create_scaler(quick_policy(minimum=2) | {"acceleratorPoolRef": {"name": "h100"}})
     fleet.set_load(_queue(2))
     kubeconfig = plane.create_service_account(fleet.namespace, "tokenscaler", list(_shipped_rules()))
     controller = start_controller(fleet, kubeconfig=kubeconfig)
