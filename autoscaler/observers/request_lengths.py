@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from autoscaler.engines import ENGINES
 from autoscaler.engines.engine_metrics import MetricKind
+from autoscaler.observers.request_means import unseen_seconds
 from policies.capacity.request_lengths import RequestLengths
 from policies.signals import Signal
 
@@ -40,9 +41,7 @@ class SeenLengths:
         """A new window. Nothing in it leaves the lengths as they are."""
         if not prompts or not answers:
             return
-        since = self._at_seconds
-        # A clock that was set back makes a window of no length.
-        seconds = window_seconds if since is None else min(max(0.0, now_seconds - since), window_seconds)
+        seconds = unseen_seconds(self._at_seconds, window_seconds, now_seconds)
         self._at_seconds = now_seconds
         self._prompts = _with(self._prompts, prompts, seconds)
         self._answers = _with(self._answers, answers, seconds)

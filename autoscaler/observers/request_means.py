@@ -8,6 +8,15 @@ MINIMUM_REQUESTS = 20.0  # below it nothing is said
 REMEMBERED_REQUESTS = 300.0
 
 
+def unseen_seconds(last_at_seconds: float | None, window_seconds: float, now_seconds: float) -> float:
+    """How much of a window that ends now is newer than the last one; all of the first, nothing of one that ends before
+    the last, by a clock that was set back.
+    """
+    if last_at_seconds is None:
+        return window_seconds
+    return min(max(0.0, now_seconds - last_at_seconds), window_seconds)
+
+
 class RequestMean:
     """A mean over finished requests: of those that are new, and of 300 before them. None until 20 have finished."""
 
@@ -28,9 +37,7 @@ class RequestMean:
         """
         if total is None or requests is None or not requests > 0 or not total >= 0:
             return
-        since = self._at_seconds
-        # A clock that was set back makes a window of no length.
-        seconds = window_seconds if since is None else min(max(0.0, now_seconds - since), window_seconds)
+        seconds = unseen_seconds(self._at_seconds, window_seconds, now_seconds)
         self._at_seconds = now_seconds
         new = requests * seconds / window_seconds
         if new <= 0:
